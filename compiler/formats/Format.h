@@ -1,0 +1,73 @@
+// What a weight format is, as data: the GGUF block as bit fields, from which
+// follow the packed layout, the lossless packing, the generic unpacking code
+// of every target and the conformance cases. One file of this folder defines
+// one format; nothing else names it.
+
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+
+namespace izhc {
+
+// A quantized weight is
+//   scale * sub * (code - zeroPoint)  -/+ min * subMin
+// where `scale` and `min` are one float16 a block, and `sub` and `subMin` are
+// small integers a sub-block (1 if the format has no sub-blocks).
+enum class FieldRole : uint8_t { Code, Scale, Min, Sub, SubMin };
+
+// `count` values of `width` bits: value i lies at bit
+// firstBit + i * bitStride of the block (bit 0 = lowest bit of byte 0) and
+// contributes its bits, shifted left by `shift`, to element
+// firstElement + i of its role.
+struct BitField {
+  FieldRole role;
+  uint32_t firstBit, width, count, bitStride, firstElement, shift;
+};
+
+enum class ElementKind : uint8_t { Quantized, F32, F16, BF16 };
+
+struct FormatSpec {
+  llvm::StringRef name;          // as users and GGUF files spell it, lower case
+  uint32_t ggufType;             // the type number in GGUF files
+  ElementKind kind = ElementKind::Quantized;
+  uint32_t blockWeights = 1;     // 32 or 256; 1 for float kinds
+  uint32_t blockBytes = 0;
+  llvm::ArrayRef<BitField> fields = {};
+  uint32_t codeBits = 0;         // 1..8
+  bool signedCodes = false;      // codes are two's complement (8 bits only)
+  int32_t zeroPoint = 0;
+  uint32_t subWeights = 0;       // weights of a sub-block: 0 (none), 16 or 32
+  uint32_t subBits = 0;          // width of Sub (and SubMin) values
+  bool signedSub = false;        // Sub is two's complement
+  int32_t subZero = 0;           // subtracted from Sub
+  bool hasMin = false;
+  bool subtractMin = false;      // w = ... - min * subMin instead of + min
+  // Writes the blockWeights values of one block, straight from the format's
+  // published definition and independent of `fields`.
+  void (*decodeBlock)(const uint8_t *block, float *out) = nullptr;
+};
+
+// All formats in a fixed order.
+llvm::ArrayRef<const FormatSpec *> allFormats();
+// nullptr if there is none.
+const FormatSpec *findFormat(llvm::StringRef name);
+const FormatSpec *findFormatByGgufType(uint32_t type);
+
+// The parts of one block, as integers.
+struct BlockParts {
+  int32_t code[256];
+  int32_t sub[16];
+  int32_t subMin[16];
+  uint16_t scale;                // float16 bits
+  uint16_t min;
+};
+// Reads and writes a block by its bit fields; inverse of each other.
+void unpackBlock(const FormatSpec &format, const uint8_t *block, BlockParts &parts);
+void repackBlock(const FormatSpec &format, const BlockParts &parts, uint8_t *block);
+
+float halfToFloat(uint16_t bits);
+uint16_t floatToHalf(float value);  // round to nearest even
+
+} // namespace izhc

@@ -1,0 +1,314 @@
+// The `pack` dialect: products and attention on encoded weights and quantized
+// activations. Its ops exist in two forms. On tensors they are pure and have a
+// result; inside a `plan.kernel` their operands are buffers, the destination is
+// the last operand (`into`), and they have no result.
+
+#ifndef IZHC_DIALECTS_PACK_PACKOPS
+#define IZHC_DIALECTS_PACK_PACKOPS
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def PackDialect : Dialect {
+  let name = "pack";
+  let cppNamespace = "::izhc::pack";
+  let summary = "encoded weights, quantized activations and the ops on them";
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+}
+
+class PackOp<string mnemonic, list<Trait> traits = []>
+    : Op<PackDialect, mnemonic, traits>;
+
+class PackType<string name, string mnemonic_> : TypeDef<PackDialect, name> {
+  let mnemonic = mnemonic_;
+}
+
+//===----------------------------------------------------------------------===//
+// Enumerations
+//===----------------------------------------------------------------------===//
+
+def ActKind : I32EnumAttr<"ActKind", "how activations are stored", [
+  I32EnumAttrCase<"F32", 0, "f32">,
+  I32EnumAttrCase<"Block32", 1, "block32">,
+  I32EnumAttrCase<"Block256", 2, "block256">]> {
+  let cppNamespace = "::izhc::pack";
+}
+
+def Epilogue : I32EnumAttr<"Epilogue", "what happens to the sums of a product", [
+  I32EnumAttrCase<"Store", 0, "store">,
+  I32EnumAttrCase<"Add", 1, "add">,
+  I32EnumAttrCase<"SiluGate", 2, "silu_gate">]> {
+  let cppNamespace = "::izhc::pack";
+}
+
+def RowSet : I32EnumAttr<"RowSet", "which rows of a step an op works on", [
+  I32EnumAttrCase<"Tokens", 0, "tokens">,
+  I32EnumAttrCase<"Outputs", 1, "outputs">]> {
+  let cppNamespace = "::izhc::pack";
+}
+
+def RopeStyle : I32EnumAttr<"RopeStyle", "which two values of a head turn together", [
+  I32EnumAttrCase<"None", 0, "none">,
+  I32EnumAttrCase<"Halves", 1, "halves">,
+  I32EnumAttrCase<"Pairs", 2, "pairs">]> {
+  let cppNamespace = "::izhc::pack";
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+def ActType : PackType<"Act", "act"> {
+  let summary = "rows of activations in the form that products read";
+  let description = [{
+    One record a row. dialects/pack/ActLayout.h gives the byte offsets.
+
+    * `f32`: `width` floats.
+    * `block32`: int8 codes, one float scale per 32 values (amax / 127).
+    * `block256`: int8 codes; one float step per 256 values times a power of
+      two per 32 (exponent, at least 0).
+
+    `sums`: also the scaled sum of codes per 32 values, for encodings with a
+    minimum. `corr32` / `corr16`: for each zero point z that readers need,
+    -z times the sum of codes per 32 / per 16 values.
+
+    `!pack.act<576 x block32, sums true, corr32 [8, 128], corr16 []>`
+  }];
+  let parameters = (ins "int64_t":$width, "::izhc::pack::ActKind":$kind, "bool":$sums,
+                        OptionalArrayRefParameter<"int64_t">:$corr32,
+                        OptionalArrayRefParameter<"int64_t">:$corr16);
+  let assemblyFormat = [{
+    `<` $width `x` custom<ActKindName>($kind) `,` `sums` $sums `,`
+    `corr32` `[` (`]`) : ($corr32^ `]`)? `,` `corr16` `[` (`]`) : ($corr16^ `]`)? `>`
+  }];
+}
+
+def WeightType : PackType<"Weight", "weight"> {
+  let summary = "an encoded matrix in tiles of 16 rows";
+  let description = [{
+    `rows` outputs by `cols` inputs. `format` names a FormatSpec, which gives
+    the layout (compiler/formats/PackedLayout.h). Rows are padded to a multiple
+    of 16 with zero scales.
+
+    `!pack.weight<1536 x 576, "q4_1">`
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$cols, "::mlir::StringAttr":$format);
+  let assemblyFormat = "`<` $rows `x` $cols `,` $format `>`";
+}
+
+def KvType : PackType<"Kv", "kv"> {
+  let summary = "a paged key and value cache of one layer, float16";
+  let description = [{
+    A page holds `page` tokens: first the keys as [heads][dim][page], so that
+    tokens lie in vector lanes, then the values as [heads][page][dim].
+    Slot s of the pool is token s % page of page s / page.
+
+    `!pack.kv<3 x 64, page 64>`
+  }];
+  let parameters = (ins "int64_t":$heads, "int64_t":$dim, "int64_t":$page);
+  let assemblyFormat = "`<` $heads `x` $dim `,` `page` $page `>`";
+  let extraClassDeclaration = [{
+    int64_t getPageBytes() const { return 2 * 2 * getHeads() * getDim() * getPage(); }
+    int64_t getValuesOffset() const { return 2 * getHeads() * getDim() * getPage(); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Ops without inputs
+//===----------------------------------------------------------------------===//
+
+def PackWeightOp : PackOp<"weight", [Pure]> {
+  let summary = "names an encoded matrix of the model";
+  let arguments = (ins StrAttr:$name);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+}
+
+def PackVectorOp : PackOp<"vector", [Pure]> {
+  let summary = "names a vector of the model, stored as float32";
+  let arguments = (ins StrAttr:$name);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+}
+
+//===----------------------------------------------------------------------===//
+// Ops that become kernels
+//===----------------------------------------------------------------------===//
+
+def EmbedOp : PackOp<"embed"> {
+  let summary = "looks up rows of an encoded matrix";
+  let description = [{
+    out[t, :] = scale * decode(weight)[ids[t], :]. An id outside of the matrix
+    is refused by the runtime before the step. Unit of work: one token.
+  }];
+  let arguments = (ins AnyType:$ids, AnyType:$weight,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$scale,
+                       Optional<AnyType>:$into);
+  let results = (outs Optional<AnyType>:$result);
+  let assemblyFormat = [{
+    $ids `,` $weight (`into` $into^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def RopeTableOp : PackOp<"rope_table"> {
+  let summary = "cosines and sines of the step's positions";
+  let description = [{
+    With n = the number of frequencies and a = float32(position[t]) *
+    frequencies[i] rounded to float32:
+    out[t, i] = magnitude * cos(a), out[t, n + i] = magnitude * sin(a).
+    Unit of work: one token.
+  }];
+  let arguments = (ins AnyType:$positions, AnyType:$frequencies,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$magnitude,
+                       Optional<AnyType>:$into);
+  let results = (outs Optional<AnyType>:$result);
+  let assemblyFormat = [{
+    $positions `,` $frequencies (`into` $into^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def QuantizeOp : PackOp<"quantize", [AttrSizedOperandSegments]> {
+  let summary = "root-mean-square norm (optional) and conversion to records";
+  let description = [{
+    With `norm`: v = x / sqrt(mean(x^2) + eps) * norm, else v = x. The result
+    is v as the records of its `!pack.act` type (kind f32 only copies).
+    With `indices`, row i of the result is made from row indices[i] of the
+    input and the row set is `outputs`.
+
+    block32: scale = amax / 127 and code = round_half_even(v * (127 / amax)) over
+    each 32 values (scale 0 and codes 0 where amax is 0).
+    block256: S = amax over 256 / 127; a block of 32 with maximum m takes
+    n = min(15, exponent(amax256 / m)) (floor of log2; 15 where m is 0), the group's step is
+    S * 2^-max(n), a block's exponent is max(n) - n and its codes are
+    round_half_even(v / (step * 2^exponent)) by multiplication with the
+    reciprocal; all powers of two are exact.
+    Unit of work: one row.
+  }];
+  let arguments = (ins AnyType:$input, Optional<AnyType>:$norm,
+                       Optional<AnyType>:$indices,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$eps,
+                       DefaultValuedAttr<RowSet, "::izhc::pack::RowSet::Tokens">:$row_set,
+                       Optional<AnyType>:$into);
+  let results = (outs Optional<AnyType>:$result);
+  let assemblyFormat = [{
+    $input (`norm` $norm^)? (`indices` $indices^)? (`into` $into^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def MatmulOp : PackOp<"matmul", [AttrSizedOperandSegments]> {
+  let summary = "products of one set of activations with one or more matrices";
+  let description = [{
+    y[t, r] = sum over k of weight[r, k] * act[t, k] (+ bias[r]), the matrices
+    stacked row-wise in the order given.
+
+    * `store`: out[t, r] = y[t, r]
+    * `add`: out[t, r] = out[t, r] + scale * y[t, r]; the tensor form takes the old rows as `residual`
+    * `silu_gate`: two matrices of equal shape, gate and up:
+      out[t, r] = silu(gate[t, r]) * up[t, r]
+
+    `biases` is empty or has one vector for each matrix.
+    Unit of work: one tile of 16 rows (of gate and of up together for
+    `silu_gate`), all rows of activations of `row_set`. Tiles of the matrices
+    are numbered through; a matrix whose rows are not a multiple of 16 ends
+    with a padded tile whose surplus rows are not stored.
+  }];
+  let arguments = (ins AnyType:$act, Variadic<AnyType>:$weights,
+                       Variadic<AnyType>:$biases, Optional<AnyType>:$residual,
+                       DefaultValuedAttr<Epilogue, "::izhc::pack::Epilogue::Store">:$epilogue,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$scale,
+                       DefaultValuedAttr<RowSet, "::izhc::pack::RowSet::Tokens">:$row_set,
+                       Optional<AnyType>:$into);
+  let results = (outs Optional<AnyType>:$result);
+  let assemblyFormat = [{
+    $act `weights` `(` $weights `)` (`biases` `(` $biases^ `)`)?
+    (`residual` $residual^)? (`into` $into^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def MatmulHeadsOp : PackOp<"matmul_heads", [AttrSizedOperandSegments]> {
+  let summary = "query, key and value products, ready for attention";
+  let description = [{
+    The three products of `matmul` (+ biases), then for each head of
+    `head_dim` values: RMS norm over the head with `q_norm` / `k_norm` where
+    given (eps), rotation of the first `rotary` values by `table` (style
+    `halves`: values i and i + rotary/2; `pairs`: 2i and 2i + 1), queries to
+    `queries` as float32, keys and values to the cache at slots[t] as float16
+    (round to nearest even).
+
+    rotated: a' = a cos - b sin, b' = b cos + a sin.
+
+    Unit of work: one group of heads whose rows are the least common multiple
+    of head_dim and 16; queries' groups first, then keys', then values'. The
+    tensor form returns (queries, cache).
+  }];
+  let arguments = (ins AnyType:$act, Variadic<AnyType>:$weights,
+                       Variadic<AnyType>:$biases, Optional<AnyType>:$q_norm,
+                       Optional<AnyType>:$k_norm, Optional<AnyType>:$table,
+                       AnyType:$slots, AnyType:$cache, Optional<AnyType>:$queries,
+                       I64Attr:$head_dim, I64Attr:$rotary, RopeStyle:$rope,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$eps);
+  let results = (outs Variadic<AnyType>:$results);
+  let assemblyFormat = [{
+    $act `weights` `(` $weights `)` (`biases` `(` $biases^ `)`)?
+    (`q_norm` $q_norm^)? (`k_norm` $k_norm^)? (`table` $table^)?
+    `slots` $slots `cache` $cache (`into` $queries^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def AttentionOp : PackOp<"attention"> {
+  let summary = "causal grouped-query attention over a paged cache";
+  let description = [{
+    For a query token at position p and head h (key head h / (heads / kv
+    heads)): softmax over keys 0..p of scale * (q . k), times the values, with
+    an online softmax that takes the keys page by page, in order, so that the
+    result doesn't depend on how tokens are grouped.
+
+    `tiles`: i32 [n][4] = {first row, rows (1..tile), first position, index of
+    the sequence's first entry in `pages`}; `pages`: i32, physical page of each
+    page of a sequence. Rows of one tile are consecutive positions of one
+    sequence. Unit of work: one key head of one tile, numbered tile * kv heads + head.
+  }];
+  let arguments = (ins AnyType:$queries, AnyType:$cache, AnyType:$tiles,
+                       AnyType:$pages, F32Attr:$scale, I64Attr:$heads,
+                       I64Attr:$tile, Optional<AnyType>:$into);
+  let results = (outs Optional<AnyType>:$result);
+  let assemblyFormat = [{
+    $queries `cache` $cache `tiles` $tiles `pages` $pages (`into` $into^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// The dot product of machines
+//===----------------------------------------------------------------------===//
+
+def DotOp : PackOp<"dot", [Pure, AllTypesMatch<["acc", "result"]>, AllTypesMatch<["codes", "values"]>]> {
+  let summary = "adds products of four bytes to each 32-bit lane";
+  let description = [{
+    result[i] = acc[i] + sum over j in 0..3 of codes[4i+j] * values[4i+j].
+    `values` are signed bytes; `codes` are unsigned bytes of at most `max`, or
+    signed bytes when `signed_codes` is set. Every machine has one lowering of
+    this op; it may keep narrower partial sums over a chain of dots as long as
+    `max` shows that they can't overflow.
+  }];
+  let arguments = (ins VectorOfRankAndType<[1], [I32]>:$acc,
+                       VectorOfRankAndType<[1], [I8]>:$codes,
+                       VectorOfRankAndType<[1], [I8]>:$values,
+                       I64Attr:$max, UnitAttr:$signed_codes);
+  let results = (outs VectorOfRankAndType<[1], [I32]>:$result);
+  let assemblyFormat = [{
+    $acc `,` $codes `,` $values `max` $max (`signed` $signed_codes^)? attr-dict
+    `:` type($result) `,` type($codes)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // IZHC_DIALECTS_PACK_PACKOPS
