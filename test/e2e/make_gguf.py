@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Writes tiny models with random weights from a fixed seed.
+
+    make_gguf.py OUT.gguf --arch llama --kind q4_k [--heads 4 …]
+
+The same arguments give the same bytes. Sizes default to something that every
+weight type fits (rows of 256); odd sizes are for types with smaller blocks.
+"""
+
+import argparse
+
+import numpy as np
+
+import blocks
+import gguf
+
+MERGES = ["t h", "th e", "i n", "a n", "Ġ t", "Ġ a", "e r", "o n", "Ġt he", "an d", "Ġ w", "in g"]
+
+
+def byte_letters():
+    """The letter that stands for each byte in byte-level vocabularies."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters = {b: chr(b) for b in plain}
+    for b in range(256):
+        if b not in letters:
+            letters[b] = chr(256 + len(letters) - len(plain))
+    return [letters[b] for b in range(256)]
+
+
+def tokenizer(size, pre):
+    """Metadata of a byte-level vocabulary of `size` tokens."""
+    tokens = ["<|start|>", "<|end|>", *byte_letters(), *(m.replace(" ", "") for m in MERGES)]
+    assert size >= len(tokens), size
+    types = [3, 3] + [1] * (len(tokens) - 2)
+    for i in range(len(tokens), size):
+        tokens.append(f"<|unused{i}|>")
+        types.append(5)
+    return {
+        "tokenizer.ggml.model": (gguf.STRING, "gpt2"),
+        "tokenizer.ggml.pre": (gguf.STRING, pre),
+        "tokenizer.ggml.tokens": (gguf.ARRAY, (gguf.STRING, tokens)),
+        "tokenizer.ggml.token_type": (gguf.ARRAY, (gguf.I32, types)),
+        "tokenizer.ggml.merges": (gguf.ARRAY, (gguf.STRING, MERGES)),
+        "tokenizer.ggml.bos_token_id": (gguf.U32, 0),
+        "tokenizer.ggml.eos_token_id": (gguf.U32, 1),
+        "tokenizer.ggml.add_bos_token": (gguf.BOOL, False),
+    }
+
+
+def make_metadata(o):
+    facts = {
+        "context_length": (gguf.U32, o.context),
+        "embedding_length": (gguf.U32, o.width),
+        "block_count": (gguf.U32, o.layers),
+        "feed_forward_length": (gguf.U32, o.ffn),
+        "attention.head_count": (gguf.U32, o.heads),
+        "attention.head_count_kv": (gguf.U32, o.kv_heads),
+        "attention.layer_norm_rms_epsilon": (gguf.F32, 1e-5),
+        "rope.freq_base": (gguf.F32, 10000.0),
+        "rope.dimension_count": (gguf.U32, o.rotary or o.head_size),
+    }
+    if o.head_size * o.heads != o.width:
+        facts["attention.key_length"] = facts["attention.value_length"] = (gguf.U32, o.head_size)
+    return {
+        "general.architecture": (gguf.STRING, o.arch),
+        "general.name": (gguf.STRING, "tiny"),
+        **{f"{o.arch}.{name}": value for name, value in facts.items()},
+        **(tokenizer(o.vocab, o.pre) if o.pre else {"tokenizer.ggml.model": (gguf.STRING, "no_vocab")}),
+    }
+
+
+def make_tensors(o):
+    rng = np.random.default_rng(o.seed)
+    kind = lambda name: next((k for part, k in o.override if part in name), o.kind)
+    tensors = {}
+
+    def matrix(name, rows, columns, gain=1.0):
+        name += ".weight"
+        tensors[name] = blocks.random_tensor(rng, kind(name), (rows, columns), gain / columns ** 0.5)
+
+    def vector(name, size, mean, deviation):
+        values = rng.normal(mean, deviation, size).astype("<f4")
+        tensors[name] = gguf.Tensor("f32", (size,), values.tobytes())
+
+    matrix("token_embd", o.vocab, o.width, gain=o.width ** 0.5)
+    q_size, kv_size = o.heads * o.head_size, o.kv_heads * o.head_size
+    for i in range(o.layers):
+        layer = f"blk.{i}."
+        vector(layer + "attn_norm.weight", o.width, 1, 0.1)
+        for name, size in (("q", q_size), ("k", kv_size), ("v", kv_size)):
+            matrix(layer + "attn_" + name, size, o.width)
+            if o.arch == "qwen2":
+                vector(layer + f"attn_{name}.bias", size, 0, 0.3)
+            if o.arch == "qwen3" and name != "v":
+                vector(layer + f"attn_{name}_norm.weight", o.head_size, 1, 0.1)
+        matrix(layer + "attn_output", o.width, q_size)
+        vector(layer + "ffn_norm.weight", o.width, 1, 0.1)
+        matrix(layer + "ffn_gate", o.ffn, o.width)
+        matrix(layer + "ffn_up", o.ffn, o.width)
+        matrix(layer + "ffn_down", o.width, o.ffn)
+    vector("output_norm.weight", o.width, 1, 0.1)
+    if not o.tied:
+        matrix("output", o.vocab, o.width)
+    return tensors
+
+
+def parser():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("out")
+    p.add_argument("--arch", default="llama", choices=["llama", "qwen2", "qwen3"])
+    p.add_argument("--kind", default="f32", choices=list(gguf.TYPES))
+    p.add_argument("--override", action="append", default=[], metavar="PART=KIND",
+                   help="weight type of tensors whose name holds PART")
+    for name, default in (("width", 256), ("layers", 2), ("heads", 4), ("kv-heads", 2), ("head-size", 64),
+                          ("rotary", 0), ("ffn", 512), ("vocab", 320), ("context", 512), ("seed", 1)):
+        p.add_argument("--" + name, type=int, default=default)
+    p.add_argument("--tied", action="store_true", help="no output matrix: the embedding serves")
+    p.add_argument("--pre", default="smollm", help="pre-tokenizer; empty: no vocabulary at all")
+    p.add_argument("--version", type=int, default=3)
+    return p
+
+
+def make(args):
+    """args: a command line as a list"""
+    o = parser().parse_args(args)
+    o.override = [tuple(item.split("=")) for item in o.override]
+    gguf.write(o.out, make_metadata(o), make_tensors(o), o.version)
+
+
+if __name__ == "__main__":
+    import sys
+    make(sys.argv[1:])
