@@ -65,4 +65,45 @@ llvm::LogicalResult DispatchOp::verify() {
   return mlir::success();
 }
 
+// Attributes are read as unsigned; a negative one is above this.
+static bool positive(std::initializer_list<uint64_t> numbers) {
+  return llvm::all_of(numbers, [](uint64_t n) { return n >= 1 && n <= INT64_MAX; });
+}
+
+static bool placed(uint64_t offset) { return offset <= INT64_MAX && offset % kAlignment == 0; }
+
+llvm::LogicalResult MemoryOp::verify() {
+  if (!positive({getMaxTokens(), getMaxOutputs(), getTileTokens(), getPageTokens()}))
+    return emitOpError("needs limits of at least one");
+  if (!placed(getLogitsOffset()) || !positive({getArenaBytes(), getVocabulary()}) ||
+      getLogitsOffset() > getArenaBytes() ||
+      getVocabulary() > (getArenaBytes() - getLogitsOffset()) / 4 / getMaxOutputs())
+    return emitOpError("has its logits outside of the arena");
+  return mlir::success();
+}
+
+llvm::LogicalResult WeightOp::verify() {
+  if (!positive({getRows(), getCols(), getSize()}))
+    return emitOpError("needs at least one row, column and byte");
+  if (!placed(getOffset()))
+    return emitOpError("needs an offset that is a multiple of ") << kAlignment;
+  return mlir::success();
+}
+
+llvm::LogicalResult ConstantOp::verify() {
+  if (!positive({getCount(), getSize()}) || getCount() > getSize() / 4)
+    return emitOpError("needs four bytes for each of its ") << getCount() << " floats";
+  if (!placed(getOffset()))
+    return emitOpError("needs an offset that is a multiple of ") << kAlignment;
+  if (auto values = getValues(); values && values->size() != getCount())
+    return emitOpError("has ") << values->size() << " values for " << getCount() << " floats";
+  return mlir::success();
+}
+
+llvm::LogicalResult StateOp::verify() {
+  if (!positive({getPageBytes()}) || !placed(getPageBytes()))
+    return emitOpError("needs pages of a positive multiple of ") << kAlignment << " bytes";
+  return mlir::success();
+}
+
 } // namespace izhc::plan

@@ -10,6 +10,11 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace izhc::plan {
+// Every buffer, weight and constant starts at a multiple of this many bytes.
+constexpr int64_t kAlignment = 64;
+} // namespace izhc::plan
+
 #include "dialects/plan/PlanDialect.h.inc"
 #include "dialects/plan/PlanEnums.h.inc"
 

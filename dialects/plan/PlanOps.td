@@ -88,4 +88,87 @@ def DispatchOp : PlanOp<"dispatch"> {
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// What the artifact is made of
+//
+// After --izh-lower-pack-to-plan a module holds, directly in its body and in
+// this order: one plan.memory, the plan.weight, plan.constant and plan.state
+// ops, the plan.kernel ops (in the order of their first use; this is the order
+// of Plan.kernels in the artifact) and the plan.dispatch ops in the order of
+// execution. --izh-plan-buffers then only changes offsets in the arena.
+//===----------------------------------------------------------------------===//
+
+def MemoryOp : PlanOp<"memory"> {
+  let summary = "sizes of the spaces and limits of one step";
+  let description = [{
+    `arena_bytes`, `weights_bytes` and `constants_bytes` are the sizes of the
+    three spaces. The logits, float32 [max_outputs][vocabulary], lie at
+    `logits_offset` of the arena when the step is done. A step has at most
+    `max_tokens` tokens and `max_outputs` output rows; an attention tile has at
+    most `tile_tokens` rows and a page of a cache `page_tokens` tokens.
+
+    `plan.memory arena 1024 weights 4096 constants 64 logits 0 vocabulary 2
+     tokens 128 outputs 128 tile 8 page 64`
+  }];
+  let arguments = (ins I64Attr:$arena_bytes, I64Attr:$weights_bytes,
+                       I64Attr:$constants_bytes, I64Attr:$logits_offset,
+                       I64Attr:$vocabulary, I64Attr:$max_tokens, I64Attr:$max_outputs,
+                       I64Attr:$tile_tokens, I64Attr:$page_tokens);
+  let assemblyFormat = [{
+    `arena` $arena_bytes `weights` $weights_bytes `constants` $constants_bytes
+    `logits` $logits_offset `vocabulary` $vocabulary `tokens` $max_tokens
+    `outputs` $max_outputs `tile` $tile_tokens `page` $page_tokens attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def WeightOp : PlanOp<"weight"> {
+  let summary = "places an encoded matrix in the weights section";
+  let description = [{
+    The tensor `name` of the model's file, `rows` by `cols` in the format
+    `format`, packed as PackedLayout says, fills the `size` bytes at `offset`
+    (a multiple of 64) of the section. The ops are in the order of first use,
+    which is the order of the bytes.
+
+    `plan.weight "blk.0.ffn_up.weight" format "q4_1" rows 1536 cols 576 at 0 size 552960`
+  }];
+  let arguments = (ins StrAttr:$name, StrAttr:$format, I64Attr:$rows, I64Attr:$cols,
+                       I64Attr:$offset, I64Attr:$size);
+  let assemblyFormat = [{
+    $name `format` $format `rows` $rows `cols` $cols `at` $offset `size` $size attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def ConstantOp : PlanOp<"constant"> {
+  let summary = "places a vector of float32 in the constants section";
+  let description = [{
+    `count` floats at `offset` (a multiple of 64) of the section: `values`, or
+    without them the tensor `name` of the model's file, converted to float32.
+    The `size` bytes from `offset` belong to this vector; those behind its
+    floats are zero.
+
+    `plan.constant "output_norm.weight" count 576 at 0 size 2368`
+  }];
+  let arguments = (ins StrAttr:$name, I64Attr:$count, I64Attr:$offset, I64Attr:$size,
+                       OptionalAttr<DenseF32ArrayAttr>:$values);
+  let assemblyFormat = [{
+    $name `count` $count `at` $offset `size` $size (`values` $values^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def StateOp : PlanOp<"state"> {
+  let summary = "a pool of pages that lives on between steps";
+  let description = [{
+    The n-th op is state number n of the bindings. A pool has as many pages of
+    `page_bytes` as the session asks for and starts as zeros.
+
+    `plan.state "cache.0" page_bytes 49152`
+  }];
+  let arguments = (ins StrAttr:$name, I64Attr:$page_bytes);
+  let assemblyFormat = "$name `page_bytes` $page_bytes attr-dict";
+  let hasVerifier = 1;
+}
+
 #endif // IZHC_DIALECTS_PLAN_PLANOPS
