@@ -1,0 +1,126 @@
+// What an .izh file is made of, and the function that writes one. Nothing here
+// knows the IR (ReadPlan.h turns a module into a Plan) or where tensors come
+// from (a TensorSource hands out their bytes).
+
+#pragma once
+
+#include "compiler/formats/Format.h"
+#include "compiler/target/Target.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace izhc::emit {
+
+// Numbers of runtime/schema/artifact.fbs.
+enum class Space : uint8_t { Arena, Weights, Constants, State, Input };
+enum class Extent : uint8_t { Fixed, Tokens, Outputs, Tiles };
+
+struct Binding {
+  Space space;
+  uint64_t offset;
+  uint64_t size;
+};
+
+struct Dispatch {
+  uint32_t kernel;
+  std::vector<Binding> bindings;
+  uint64_t units;
+  Extent extent;
+  uint32_t grain;
+};
+
+// An encoded matrix of the weights section; `size` is what its packed layout
+// needs.
+struct Weight {
+  std::string name;
+  const FormatSpec *format;
+  int64_t rows;
+  int64_t cols;
+  uint64_t offset;
+  uint64_t size;
+};
+
+// A float32 vector of the constants section. `values` is empty if the vector
+// is a tensor of the model, of any float type, that is called `name`.
+struct Constant {
+  std::string name;
+  uint64_t offset;
+  uint64_t count;
+  std::vector<float> values;
+};
+
+struct Plan {
+  std::vector<std::string> kernels;
+  std::vector<Dispatch> dispatches;
+  std::vector<uint64_t> statePageBytes;
+  std::vector<Weight> weights;       // offsets ascend
+  std::vector<Constant> constants;
+  uint64_t weightsBytes = 0;
+  uint64_t constantsBytes = 0;
+  uint64_t arenaBytes = 0;
+  uint64_t logitsOffset = 0;
+  uint32_t maxTokens = 0;
+  uint32_t maxOutputs = 0;
+  uint32_t tileTokens = 0;
+  uint32_t pageTokens = 0;
+};
+
+struct Facts {
+  std::string architecture, name, chatTemplate;
+  uint32_t vocabulary = 0, context = 0, embedding = 0, layers = 0;
+  uint64_t parameters = 0;
+};
+
+struct Provenance {
+  std::string compiler, commandLine, source, sourceHash, recipe;
+};
+
+struct Variant {
+  std::string name, arch;
+  uint64_t features = 0;
+  uint32_t rank = 0;
+  CodeBlob code;
+};
+
+// The bytes of one tensor, in GGUF's row order.
+struct SourceTensor {
+  const FormatSpec *format = nullptr;
+  llvm::ArrayRef<uint8_t> bytes;
+};
+
+class TensorSource {
+public:
+  virtual ~TensorSource() = default;
+  virtual llvm::Expected<SourceTensor> find(llvm::StringRef name) = 0;
+  // The bytes will not be read again: mapped pages may be dropped.
+  virtual void release(llvm::ArrayRef<uint8_t> bytes) {}
+};
+
+struct ArtifactInput {
+  const Plan &plan;
+  const Facts &facts;
+  const Provenance &provenance;
+  llvm::ArrayRef<Variant> variants;
+  llvm::ArrayRef<uint8_t> tokenizer;    // empty: the model has none
+  TensorSource &tensors;
+  unsigned threads = 1;
+  // Called now and then from the calling thread; may be null.
+  llvm::function_ref<void(uint64_t done, uint64_t total)> progress;
+};
+
+// Sizes of what was written, for `--stats`.
+struct ArtifactSizes {
+  uint64_t file = 0, root = 0, code = 0, constants = 0, tokenizer = 0, weights = 0;
+};
+
+// Writes `path`, under another name until it is complete; on failure or a
+// signal nothing is left behind. Memory stays near a few megabytes whatever
+// the size of the model.
+llvm::Expected<ArtifactSizes> writeArtifact(llvm::StringRef path, const ArtifactInput &input);
+
+} // namespace izhc::emit

@@ -1,0 +1,207 @@
+// Streaming of weights: tiles are packed straight from the mapped source into
+// a window, which is hashed, written and forgotten, together with the source's
+// pages. So the resident memory doesn't grow with the model.
+
+#include "compiler/emit/WeightStream.h"
+#include "compiler/formats/PackedLayout.h"
+#include "compiler/support/Error.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <xxhash.h>
+
+namespace izhc::emit {
+namespace {
+
+constexpr uint64_t kWindowBytes = 4 << 20;
+// A single tile must fit into memory whatever the file says.
+constexpr uint64_t kMostTileBytes = 1 << 30;
+
+using HashState = std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)>;
+
+HashState newHash() {
+  HashState state(XXH3_createState(), &XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  return state;
+}
+
+uint64_t rowBytes(const Weight &weight) {
+  return weight.cols / weight.format->blockWeights * weight.format->blockBytes;
+}
+
+// One matrix on its way into the file.
+struct Job {
+  const Weight &weight;
+  PackedLayout layout;
+  llvm::ArrayRef<uint8_t> source;
+  uint64_t tileBytes;
+  uint64_t tiles;
+
+  Job(const Weight &weight, llvm::ArrayRef<uint8_t> source)
+      : weight(weight), layout(*weight.format), source(source),
+        tileBytes(layout.tileBytes(weight.cols)),
+        tiles(llvm::divideCeil(weight.rows, PackedLayout::kTileRows)) {}
+
+  llvm::ArrayRef<uint8_t> sourceOf(uint64_t firstTile, uint64_t count) const {
+    uint64_t firstRow = firstTile * PackedLayout::kTileRows;
+    uint64_t rows = std::min<uint64_t>(count * PackedLayout::kTileRows, weight.rows - firstRow);
+    return source.slice(firstRow * rowBytes(weight), rows * rowBytes(weight));
+  }
+
+  void pack(uint64_t firstTile, uint64_t count, uint8_t *out) const {
+    for (uint64_t tile = firstTile; tile < firstTile + count; ++tile) {
+      llvm::ArrayRef<uint8_t> rows = sourceOf(tile, 1);
+      packTile(layout, rows.data(), rows.size() / rowBytes(weight), rowBytes(weight), weight.cols,
+               out);
+      out += tileBytes;
+    }
+  }
+
+  // The same, shared between threads.
+  void packShared(unsigned threads, uint64_t firstTile, uint64_t count, uint8_t *out) const {
+    uint64_t share = llvm::divideCeil(count, std::max(threads, 1u));
+    std::vector<std::thread> others;
+    for (uint64_t begin = share; begin < count; begin += share)
+      others.emplace_back([=, this] {
+        pack(firstTile + begin, std::min(share, count - begin), out + begin * tileBytes);
+      });
+    pack(firstTile, std::min(share, count), out);
+    for (std::thread &other : others)
+      other.join();
+  }
+};
+
+llvm::Error checkWeight(const Weight &weight, const SourceTensor &tensor) {
+  llvm::StringRef format = weight.format->name;
+  if (weight.rows < 1 || weight.cols < 1 || weight.cols % weight.format->blockWeights != 0)
+    return makeError("tensor {0} is {1} x {2}, but rows of {3} are whole blocks of {4}",
+                     quote(weight.name), weight.rows, weight.cols, format,
+                     weight.format->blockWeights);
+  if (tensor.format != weight.format)
+    return makeError("internal error: tensor {0} is planned as {1}, but stored as {2}",
+                     quote(weight.name), format, tensor.format ? tensor.format->name : "none");
+  uint64_t expected;
+  if (__builtin_mul_overflow(rowBytes(weight), uint64_t(weight.rows), &expected) ||
+      tensor.bytes.size() != expected)
+    return makeError("tensor {0} has {1} bytes, but {2} x {3} in {4} need {5}",
+                     quote(weight.name), tensor.bytes.size(), weight.rows, weight.cols, format,
+                     expected);
+  PackedLayout layout(*weight.format);
+  if (uint64_t(layout.tileBytes(weight.cols)) > kMostTileBytes)
+    return makeError("tensor {0} has rows of {1} values, which is more than can be packed",
+                     quote(weight.name), weight.cols);
+  uint64_t packed = layout.matrixBytes(weight.rows, weight.cols);
+  if (weight.size != packed)
+    return makeError("internal error: the plan gives tensor {0} {1} bytes, but it packs into {2}",
+                     quote(weight.name), weight.size, packed);
+  return llvm::Error::success();
+}
+
+// Writes zeros up to the place of the next matrix.
+llvm::Error writePadding(OutputFile &file, uint64_t offset, uint64_t bytes, XXH3_state_t *hash) {
+  std::vector<uint8_t> zeros(std::min<uint64_t>(bytes, 65536));
+  for (uint64_t done = 0; done < bytes;) {
+    uint64_t piece = std::min<uint64_t>(bytes - done, zeros.size());
+    XXH3_64bits_update(hash, zeros.data(), piece);
+    if (llvm::Error error = file.write(offset + done, {zeros.data(), size_t(piece)}))
+      return error;
+    done += piece;
+  }
+  return llvm::Error::success();
+}
+
+// The float32 values of a vector that the model stores in `tensor`.
+llvm::Error decodeVector(const Constant &constant, const SourceTensor &tensor, float *out) {
+  const FormatSpec &format = *tensor.format;
+  if (constant.count % format.blockWeights != 0 ||
+      tensor.bytes.size() != constant.count / format.blockWeights * format.blockBytes)
+    return makeError("tensor {0} has {1} bytes of {2}, but a vector of {3} values is needed",
+                     quote(constant.name), tensor.bytes.size(), format.name, constant.count);
+  for (uint64_t i = 0; i < constant.count / format.blockWeights; ++i)
+    format.decodeBlock(tensor.bytes.data() + i * format.blockBytes, out + i * format.blockWeights);
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Error checkWeights(const ArtifactInput &input) {
+  uint64_t end = 0;
+  for (const Weight &weight : input.plan.weights) {
+    auto tensor = input.tensors.find(weight.name);
+    if (!tensor)
+      return tensor.takeError();
+    if (llvm::Error error = checkWeight(weight, *tensor))
+      return error;
+    if (weight.offset < end || weight.size > input.plan.weightsBytes ||
+        weight.offset > input.plan.weightsBytes - weight.size)
+      return makeError("internal error: the plan puts tensor {0} at {1}, which is not free",
+                       quote(weight.name), weight.offset);
+    end = weight.offset + weight.size;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error streamWeights(const ArtifactInput &input, OutputFile &file, Layout &layout) {
+  HashState sectionHash = newHash();
+  uint64_t done = 0;
+  std::vector<uint8_t> window;
+  for (auto [index, weight] : llvm::enumerate(input.plan.weights)) {
+    auto tensor = input.tensors.find(weight.name);
+    if (!tensor)
+      return tensor.takeError();
+    Job job(weight, tensor->bytes);
+    if (llvm::Error error = writePadding(file, layout.weights.offset + done,
+                                         weight.offset - done, sectionHash.get()))
+      return error;
+    done = weight.offset;
+    HashState hash = newHash();
+    uint64_t tilesAtOnce = std::max<uint64_t>(kWindowBytes / job.tileBytes, 1);
+    for (uint64_t tile = 0; tile < job.tiles; tile += tilesAtOnce) {
+      uint64_t count = std::min(tilesAtOnce, job.tiles - tile);
+      window.resize(count * job.tileBytes);
+      job.packShared(input.threads, tile, count, window.data());
+      XXH3_64bits_update(hash.get(), window.data(), window.size());
+      XXH3_64bits_update(sectionHash.get(), window.data(), window.size());
+      if (llvm::Error error = file.write(layout.weights.offset + done, window))
+        return error;
+      input.tensors.release(job.sourceOf(tile, count));
+      done += window.size();
+      if (input.progress)
+        input.progress(done, input.plan.weightsBytes);
+    }
+    layout.weightHashes[index] = XXH3_64bits_digest(hash.get());
+  }
+  if (llvm::Error error = writePadding(file, layout.weights.offset + done,
+                                       input.plan.weightsBytes - done, sectionHash.get()))
+    return error;
+  layout.weights.hash = XXH3_64bits_digest(sectionHash.get());
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<uint8_t>> buildConstants(const ArtifactInput &input, Layout &layout) {
+  std::vector<uint8_t> bytes(input.plan.constantsBytes);
+  for (auto [index, constant] : llvm::enumerate(input.plan.constants)) {
+    uint64_t size = constant.count * sizeof(float);
+    if (constant.count > bytes.size() || constant.offset > bytes.size() ||
+        size > bytes.size() - constant.offset)
+      return makeError("internal error: the plan puts vector {0} outside of the constants",
+                       quote(constant.name));
+    std::vector<float> values = constant.values;
+    values.resize(constant.count);
+    if (constant.values.empty()) {
+      auto tensor = input.tensors.find(constant.name);
+      if (!tensor)
+        return tensor.takeError();
+      if (llvm::Error error = decodeVector(constant, *tensor, values.data()))
+        return error;
+    }
+    memcpy(bytes.data() + constant.offset, values.data(), size);
+    layout.constantHashes[index] = XXH3_64bits(values.data(), size);
+  }
+  layout.constants.hash = XXH3_64bits(bytes.data(), bytes.size());
+  return bytes;
+}
+
+} // namespace izhc::emit
