@@ -55,7 +55,9 @@ llvm::ArrayRef<const FormatSpec *> allFormats();
 const FormatSpec *findFormat(llvm::StringRef name);
 const FormatSpec *findFormatByGgufType(uint32_t type);
 
-// The parts of one block, as integers.
+// The parts of one block as integers, sign-extended where the format says so;
+// zeroPoint and subZero are not subtracted. Only the first blockWeights codes
+// are set. Without sub-blocks sub[0] and subMin[0] are 1.
 struct BlockParts {
   int32_t code[256];
   int32_t sub[16];
@@ -63,7 +65,8 @@ struct BlockParts {
   uint16_t scale;                // float16 bits
   uint16_t min;
 };
-// Reads and writes a block by its bit fields; inverse of each other.
+// Reads and writes a block of a Quantized format by its bit fields; inverse of
+// each other.
 void unpackBlock(const FormatSpec &format, const uint8_t *block, BlockParts &parts);
 void repackBlock(const FormatSpec &format, const BlockParts &parts, uint8_t *block);
 

@@ -1,0 +1,216 @@
+// The registry of formats, half-precision conversion, and blocks read and
+// written by their bit fields.
+
+#include "compiler/formats/Format.h"
+
+#include "compiler/formats/RawBlock.h"
+
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+
+using namespace izhc;
+using namespace izhc::formats;
+
+// Declares the factories, which the files named by the table define.
+namespace izhc::formats {
+#define IZH_ENTRY(name) const FormatSpec &name();
+#include "compiler/formats/Registry.inc"
+#undef IZH_ENTRY
+} // namespace izhc::formats
+
+llvm::ArrayRef<const FormatSpec *> izhc::allFormats() {
+  static const FormatSpec *const table[] = {
+#define IZH_ENTRY(name) &formats::name(),
+#include "compiler/formats/Registry.inc"
+#undef IZH_ENTRY
+  };
+  return table;
+}
+
+const FormatSpec *izhc::findFormat(llvm::StringRef name) {
+  for (const FormatSpec *format : allFormats())
+    if (format->name == name)
+      return format;
+  return nullptr;
+}
+
+const FormatSpec *izhc::findFormatByGgufType(uint32_t type) {
+  for (const FormatSpec *format : allFormats())
+    if (format->ggufType == type)
+      return format;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Half precision
+//===----------------------------------------------------------------------===//
+
+float izhc::halfToFloat(uint16_t bits) {
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  uint32_t exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+  if (exponent == 31)
+    return std::bit_cast<float>(sign | 0x7f800000 | fraction << 13);
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
+  // Subnormal halves are exact multiples of 2^-24.
+  float value = static_cast<float>(fraction) * 0x1p-24f;
+  return sign ? -value : value;
+}
+
+uint16_t izhc::floatToHalf(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  uint16_t sign = bits >> 16 & 0x8000;
+  uint32_t rest = bits & 0x7fffffff;
+  if (rest > 0x7f800000)
+    return sign | 0x7e00;
+  // From halfway between the largest half and 2^16 on.
+  if (rest >= 0x477ff000)
+    return sign | 0x7c00;
+  // Below the least normal half: count in steps of 2^-24. Adding 2^-1 to the
+  // value leaves exactly these steps in the lowest bits, rounded to even.
+  if (rest < 0x38800000) {
+    float shifted = std::bit_cast<float>(rest) + 0.5f;
+    return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(shifted) - 0x3f000000);
+  }
+  uint32_t odd = rest >> 13 & 1;
+  return sign | static_cast<uint16_t>((rest - (112u << 23) + 0xfff + odd) >> 13);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+// `width` (at most 16) bits from bit `first` on. Touches only their bytes.
+static uint32_t readBits(const uint8_t *block, uint32_t first, uint32_t width) {
+  uint32_t value = 0, last = (first + width - 1) / 8;
+  for (uint32_t byte = first / 8; byte <= last; ++byte)
+    value |= static_cast<uint32_t>(block[byte]) << 8 * (byte - first / 8);
+  return value >> first % 8 & ((1u << width) - 1);
+}
+
+static void orBits(uint8_t *block, uint32_t first, uint32_t width, uint32_t value) {
+  uint32_t last = (first + width - 1) / 8;
+  value = (value & ((1u << width) - 1)) << first % 8;
+  for (uint32_t byte = first / 8; byte <= last; ++byte)
+    block[byte] |= static_cast<uint8_t>(value >> 8 * (byte - first / 8));
+}
+
+// The elements of a field that lie at the same place of successive bytes, the
+// common case, in a form that vectorizes.
+static bool isBytewise(const BitField &field) {
+  return field.bitStride == 8 && field.firstBit % 8 + field.width <= 8;
+}
+
+static void readField(const BitField &field, const uint8_t *block, uint8_t *elements) {
+  elements += field.firstElement;
+  if (!isBytewise(field)) {
+    for (uint32_t i = 0; i < field.count; ++i)
+      elements[i] |= readBits(block, field.firstBit + i * field.bitStride, field.width)
+                     << field.shift;
+    return;
+  }
+  const uint8_t *bytes = block + field.firstBit / 8;
+  uint8_t right = field.firstBit % 8, left = field.shift;
+  uint8_t mask = (1u << field.width) - 1;
+  for (uint32_t i = 0; i < field.count; ++i)
+    elements[i] |= (bytes[i] >> right & mask) << left;
+}
+
+static void writeField(const BitField &field, const uint8_t *elements, uint8_t *block) {
+  elements += field.firstElement;
+  if (!isBytewise(field)) {
+    for (uint32_t i = 0; i < field.count; ++i)
+      orBits(block, field.firstBit + i * field.bitStride, field.width,
+             elements[i] >> field.shift);
+    return;
+  }
+  uint8_t *bytes = block + field.firstBit / 8;
+  uint8_t left = field.firstBit % 8, right = field.shift;
+  uint8_t mask = (1u << field.width) - 1;
+  for (uint32_t i = 0; i < field.count; ++i)
+    bytes[i] |= (elements[i] >> right & mask) << left;
+}
+
+void formats::readRaw(const FormatSpec &format, const uint8_t *block, RawBlock &raw) {
+  std::memset(raw.code, 0, format.blockWeights);
+  std::memset(raw.sub, 0, sizeof(raw.sub));
+  std::memset(raw.subMin, 0, sizeof(raw.subMin));
+  raw.scale = raw.min = 0;
+  for (const BitField &field : format.fields) {
+    switch (field.role) {
+    case FieldRole::Code:
+      readField(field, block, raw.code);
+      break;
+    case FieldRole::Sub:
+      readField(field, block, raw.sub);
+      break;
+    case FieldRole::SubMin:
+      readField(field, block, raw.subMin);
+      break;
+    case FieldRole::Scale:
+      raw.scale |= readBits(block, field.firstBit, field.width) << field.shift;
+      break;
+    case FieldRole::Min:
+      raw.min |= readBits(block, field.firstBit, field.width) << field.shift;
+      break;
+    }
+  }
+}
+
+void formats::writeRaw(const FormatSpec &format, const RawBlock &raw, uint8_t *block) {
+  std::memset(block, 0, format.blockBytes);
+  for (const BitField &field : format.fields) {
+    switch (field.role) {
+    case FieldRole::Code:
+      writeField(field, raw.code, block);
+      break;
+    case FieldRole::Sub:
+      writeField(field, raw.sub, block);
+      break;
+    case FieldRole::SubMin:
+      writeField(field, raw.subMin, block);
+      break;
+    case FieldRole::Scale:
+      orBits(block, field.firstBit, field.width, raw.scale >> field.shift);
+      break;
+    case FieldRole::Min:
+      orBits(block, field.firstBit, field.width, raw.min >> field.shift);
+      break;
+    }
+  }
+}
+
+void izhc::unpackBlock(const FormatSpec &format, const uint8_t *block,
+                       BlockParts &parts) {
+  assert(format.kind == ElementKind::Quantized && "float formats have no parts");
+  RawBlock raw;
+  readRaw(format, block, raw);
+  for (uint32_t i = 0; i < format.blockWeights; ++i)
+    parts.code[i] = format.signedCodes ? static_cast<int8_t>(raw.code[i]) : raw.code[i];
+  for (uint32_t i = 0; i < 16; ++i) {
+    parts.sub[i] = format.signedSub ? static_cast<int8_t>(raw.sub[i]) : raw.sub[i];
+    parts.subMin[i] = raw.subMin[i];
+  }
+  // Formats without sub-blocks are those whose sub-blocks have scale 1.
+  if (format.subWeights == 0)
+    parts.sub[0] = parts.subMin[0] = 1;
+  parts.scale = raw.scale;
+  parts.min = raw.min;
+}
+
+void izhc::repackBlock(const FormatSpec &format, const BlockParts &parts,
+                       uint8_t *block) {
+  assert(format.kind == ElementKind::Quantized && "float formats have no parts");
+  RawBlock raw;
+  for (uint32_t i = 0; i < format.blockWeights; ++i)
+    raw.code[i] = static_cast<uint8_t>(parts.code[i]);
+  for (uint32_t i = 0; i < 16; ++i) {
+    raw.sub[i] = static_cast<uint8_t>(parts.sub[i]);
+    raw.subMin[i] = static_cast<uint8_t>(parts.subMin[i]);
+  }
+  raw.scale = parts.scale;
+  raw.min = parts.min;
+  writeRaw(format, raw, block);
+}

@@ -1,0 +1,37 @@
+// Q4_0: 32 weights, w = d * (q - 8).
+//   byte 0: d (float16), 2: q[16] (low nibble: weight i, high: weight i + 16)
+
+#include "compiler/formats/Float.h"
+
+using namespace izhc;
+using namespace izhc::formats;
+
+static const BitField fields[] = {
+    // role, firstBit, width, count, bitStride, firstElement, shift
+    {FieldRole::Scale, 0, 16, 1, 0, 0, 0},
+    {FieldRole::Code, 16, 4, 16, 8, 0, 0},
+    {FieldRole::Code, 20, 4, 16, 8, 16, 0},
+};
+
+static void decode(const uint8_t *block, float *out) {
+  float d = loadHalf(block);
+  for (int i = 0; i < 16; ++i) {
+    out[i] = ((block[2 + i] & 15) - 8) * d;
+    out[i + 16] = ((block[2 + i] >> 4) - 8) * d;
+  }
+}
+
+static constexpr FormatSpec spec = {
+    .name = "q4_0",
+    .ggufType = 2,
+    .blockWeights = 32,
+    .blockBytes = 18,
+    .fields = fields,
+    .codeBits = 4,
+    .zeroPoint = 8,
+    .decodeBlock = decode,
+};
+
+namespace izhc::formats {
+const FormatSpec &q4_0() { return spec; }
+} // namespace izhc::formats
