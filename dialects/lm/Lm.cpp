@@ -1,0 +1,138 @@
+// Registration, verifiers and folds of the `lm` dialect.
+
+#include "dialects/lm/Lm.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "dialects/lm/LmDialect.cpp.inc"
+#include "dialects/lm/LmEnums.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/lm/LmTypes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/lm/LmOps.cpp.inc"
+
+namespace izhc::lm {
+
+void LmDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/lm/LmTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/lm/LmOps.cpp.inc"
+      >();
+}
+
+llvm::LogicalResult KvCacheType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                                        int64_t heads, int64_t dim) {
+  if (heads < 1 || dim < 1)
+    return emitError() << "a cache needs at least one head and one value a head";
+  return mlir::success();
+}
+
+llvm::LogicalResult ConstantOp::verify() {
+  if (int64_t(getValues().size()) != widthOf(getResult()))
+    return emitOpError("has ") << getValues().size() << " values for a vector of "
+                               << widthOf(getResult());
+  return mlir::success();
+}
+
+llvm::LogicalResult EmbedOp::verify() {
+  if (widthOf(getWeight()) != widthOf(getResult()))
+    return emitOpError("makes rows of ") << widthOf(getResult()) << " values from a matrix of "
+                                         << widthOf(getWeight()) << " columns";
+  return mlir::success();
+}
+
+llvm::LogicalResult RmsNormOp::verify() {
+  int64_t over = getOver();
+  if (over < 1 || widthOf(getInput()) % over != 0)
+    return emitOpError("can't cut rows of ") << widthOf(getInput()) << " values into runs of "
+                                             << over;
+  if (getScale() && widthOf(getScale()) != over)
+    return emitOpError("has a scale of ") << widthOf(getScale()) << " values for runs of " << over;
+  if (getEps().convertToFloat() < 0)
+    return emitOpError("needs an eps that is not negative");
+  return mlir::success();
+}
+
+llvm::LogicalResult LinearOp::verify() {
+  size_t matrices = getWeights().size();
+  if (matrices == 0 || getResults().size() != matrices)
+    return emitOpError("has ") << matrices << " matrices for " << getResults().size() << " results";
+  if (!getBiases().empty() && getBiases().size() != matrices)
+    return emitOpError("has ") << getBiases().size() << " biases for " << matrices << " matrices";
+  for (auto [weight, result] : llvm::zip(getWeights(), getResults())) {
+    auto shape = llvm::cast<mlir::RankedTensorType>(weight.getType()).getShape();
+    if (shape[1] != widthOf(getInput()))
+      return emitOpError("multiplies rows of ") << widthOf(getInput())
+             << " values with a matrix of " << shape[1] << " columns";
+    if (shape[0] != widthOf(result))
+      return emitOpError("makes rows of ") << widthOf(result) << " values from a matrix of "
+                                           << shape[0] << " rows";
+  }
+  for (auto [bias, result] : llvm::zip(getBiases(), getResults()))
+    if (widthOf(bias) != widthOf(result))
+      return emitOpError("adds a bias of ") << widthOf(bias) << " values to rows of "
+                                            << widthOf(result);
+  return mlir::success();
+}
+
+mlir::OpFoldResult ScaleOp::fold(FoldAdaptor) {
+  if (getFactor().convertToFloat() == 1.0f)
+    return getInput();
+  // A scale of a scale by an exact power of two, which is the only product
+  // that can't round differently from two products.
+  auto inner = getInput().getDefiningOp<ScaleOp>();
+  if (!inner || !getFactor().getExactInverse(nullptr))
+    return {};
+  llvm::APFloat product = inner.getFactor();
+  if (product.multiply(getFactor(), llvm::APFloat::rmNearestTiesToEven) != llvm::APFloat::opOK)
+    return {};
+  getInputMutable().assign(inner.getInput());
+  setFactor(product);
+  return getResult();
+}
+
+llvm::LogicalResult RopeAnglesOp::verify() {
+  if (2 * widthOf(getFrequencies()) != widthOf(getResult()))
+    return emitOpError("makes rows of ") << widthOf(getResult()) << " values from "
+                                         << widthOf(getFrequencies()) << " frequencies";
+  return mlir::success();
+}
+
+llvm::LogicalResult RopeOp::verify() {
+  int64_t dim = getHeadDim(), rotary = widthOf(getAngles());
+  if (dim < 1 || widthOf(getInput()) % dim != 0)
+    return emitOpError("can't cut rows of ") << widthOf(getInput()) << " values into heads of "
+                                             << dim;
+  if (rotary % 2 != 0 || rotary > dim)
+    return emitOpError("can't turn ") << rotary << " values of heads of " << dim;
+  return mlir::success();
+}
+
+llvm::LogicalResult AppendOp::verify() {
+  int64_t width = getCache().getType().getHeads() * getCache().getType().getDim();
+  if (widthOf(getKeys()) != width || widthOf(getValues()) != width)
+    return emitOpError("needs keys and values of ") << width << " values, but has "
+           << widthOf(getKeys()) << " and " << widthOf(getValues());
+  return mlir::success();
+}
+
+llvm::LogicalResult AttentionOp::verify() {
+  KvCacheType cache = getCache().getType();
+  int64_t heads = getHeads();
+  if (heads < 1 || heads % cache.getHeads() != 0)
+    return emitOpError("can't share ") << cache.getHeads() << " key heads among " << heads
+                                       << " query heads";
+  if (widthOf(getQueries()) != heads * cache.getDim())
+    return emitOpError("needs queries of ") << heads * cache.getDim() << " values, but has "
+                                            << widthOf(getQueries());
+  return mlir::success();
+}
+
+} // namespace izhc::lm
