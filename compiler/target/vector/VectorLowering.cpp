@@ -1,0 +1,32 @@
+// Drives the emitters: one function a kernel, with the ABI of plan.kernel.
+
+#include "compiler/target/vector/VectorLowering.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace izhc {
+
+using namespace mlir;
+
+namespace {
+
+LogicalResult emitBody(KernelFrame &frame, Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](pack::EmbedOp op) { return emitEmbed(frame, op); })
+      .Case([&](pack::RopeTableOp op) { return emitRopeTable(frame, op); })
+      .Case([&](pack::QuantizeOp op) { return emitQuantize(frame, op); })
+      .Case([&](pack::MatmulOp op) { return emitMatmul(frame, op); })
+      .Case([&](pack::MatmulHeadsOp op) { return emitMatmulHeads(frame, op); })
+      .Case([&](pack::AttentionOp op) { return emitAttention(frame, op); })
+      .Default([](Operation *op) { return op->emitError("no vector code for this operation"); });
+}
+
+} // namespace
+
+llvm::LogicalResult lowerKernelsToVectors(ModuleOp module, const VectorMachine &machine) {
+  return replaceKernels(module, machine.floats, [&](KernelFrameBase &base, Operation *op) {
+    KernelFrame frame{base, machine};
+    return emitBody(frame, op);
+  });
+}
+
+} // namespace izhc

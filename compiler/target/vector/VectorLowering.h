@@ -1,0 +1,38 @@
+// Lowers kernels to vector code for machines with rows in lanes. One emitter a
+// `pack` op, shared by all CPU targets; a target says what its vectors are and
+// lowers `pack.dot` itself.
+
+#pragma once
+
+#include "compiler/target/KernelFrame.h"
+
+namespace izhc {
+
+struct VectorMachine {
+  int64_t lanes = 4;            // 32-bit lanes of a vector: 4, 8 or 16
+  FloatAbilities floats;
+  // The dot instruction takes unsigned codes only: codes of signed formats are
+  // read xor 0x80 and corrected by the activations' sums.
+  bool unsignedDots = false;
+  // Rows of activations that share one pass over a weight tile, largest first;
+  // the last must be 1.
+  llvm::SmallVector<int64_t, 4> tokenTiles = {1};
+};
+
+// A frame of vector code.
+struct KernelFrame : KernelFrameBase {
+  const VectorMachine &machine;
+};
+
+// Emitters: each writes the loop over units begin..end at the frame's builder.
+llvm::LogicalResult emitEmbed(KernelFrame &frame, pack::EmbedOp op);
+llvm::LogicalResult emitRopeTable(KernelFrame &frame, pack::RopeTableOp op);
+llvm::LogicalResult emitQuantize(KernelFrame &frame, pack::QuantizeOp op);
+llvm::LogicalResult emitMatmul(KernelFrame &frame, pack::MatmulOp op);
+llvm::LogicalResult emitMatmulHeads(KernelFrame &frame, pack::MatmulHeadsOp op);
+llvm::LogicalResult emitAttention(KernelFrame &frame, pack::AttentionOp op);
+
+// Replaces every plan.kernel of `module` by vector code; `pack.dot` remains.
+llvm::LogicalResult lowerKernelsToVectors(mlir::ModuleOp module, const VectorMachine &machine);
+
+} // namespace izhc
