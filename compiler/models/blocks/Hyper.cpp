@@ -1,0 +1,100 @@
+// Reads and checks the hyper-parameters that all decoders share. The upper
+// bounds keep products within int64_t and refuse what no machine could hold.
+
+#include "compiler/models/blocks/Hyper.h"
+#include <cmath>
+
+namespace izhc {
+
+// A number, or an array (one entry a layer) whose entries are all equal.
+static llvm::Expected<uint64_t> sameForAllLayers(const ModelSource &source, const std::string &key,
+                                                 uint64_t otherwise, uint64_t high) {
+  if (!source.isArray(key))
+    return source.getUIntOr(key, otherwise, 1, high);
+  auto entries = source.getIntArray(key);
+  if (!entries)
+    return entries.takeError();
+  if (!*entries || (*entries)->empty())
+    return otherwise;
+  for (int64_t entry : **entries)
+    if (entry < 1 || uint64_t(entry) > high || entry != (*entries)->front())
+      return makeError("{0}: {1} differs from layer to layer or is out of range; only one value "
+                       "from 1 to {2} for all layers can be compiled",
+                       source.fileName(), key, high);
+  return uint64_t((*entries)->front());
+}
+
+static void readHeads(ModelBuilder &builder, Hyper &hyper) {
+  const ModelSource &source = builder.source();
+  auto number = [&](const char *name, uint64_t otherwise, uint64_t high) {
+    return builder.unwrap<uint64_t>(
+        sameForAllLayers(source, hyper.prefix + name, otherwise, high), 1);
+  };
+  hyper.heads = number("attention.head_count", 0, 1 << 14);
+  if (hyper.heads == 0) {
+    builder.fail(makeError("{0}: the key {1}attention.head_count is missing", source.fileName(),
+                           hyper.prefix));
+    hyper.heads = 1;
+  }
+  hyper.kvHeads = number("attention.head_count_kv", hyper.heads, 1 << 14);
+  hyper.headDim = number("attention.key_length", hyper.embedding / hyper.heads, 1 << 12);
+  uint64_t valueDim = number("attention.value_length", hyper.headDim, 1 << 12);
+  if (hyper.headDim == 0 || uint64_t(hyper.headDim) != valueDim)
+    builder.fail(makeError("{0}: keys of {1} and values of {2} numbers a head; only equal, "
+                           "positive sizes can be compiled",
+                           source.fileName(), hyper.headDim, valueDim));
+  if (hyper.heads % hyper.kvHeads != 0)
+    builder.fail(makeError("{0}: {1}attention.head_count {2} is not a multiple of "
+                           "head_count_kv {3}",
+                           source.fileName(), hyper.prefix, hyper.heads, hyper.kvHeads));
+}
+
+static void refuse(ModelBuilder &builder, const std::string &key, const char *what) {
+  uint64_t value = builder.unwrap<uint64_t>(builder.source().getUIntOr(key, 0), 0);
+  if (value != 0)
+    builder.fail(makeError("{0}: {1} is {2}: {3} can't be compiled yet",
+                           builder.source().fileName(), key, value, what));
+}
+
+Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
+  const ModelSource &source = builder.source();
+  Hyper hyper;
+  hyper.prefix = (architecture + ".").str();
+  auto number = [&](const char *name, uint64_t high) {
+    return builder.unwrap<uint64_t>(source.requireUInt(hyper.prefix + name, 1, high), 1);
+  };
+  hyper.context = number("context_length", 1u << 30);
+  hyper.embedding = number("embedding_length", 1 << 20);
+  hyper.layers = number("block_count", 1 << 12);
+  hyper.feedForward = builder.unwrap<uint64_t>(
+      sameForAllLayers(source, hyper.prefix + "feed_forward_length", 0, 1 << 22), 1);
+  if (hyper.feedForward == 0)
+    builder.fail(makeError("{0}: the key {1}feed_forward_length is missing", source.fileName(),
+                           hyper.prefix));
+  readHeads(builder, hyper);
+  double eps = builder.unwrap<double>(
+      source.requireFloat(hyper.prefix + "attention.layer_norm_rms_epsilon"), 1e-5);
+  if (!(eps >= 0 && eps < 1))
+    builder.fail(makeError("{0}: {1}attention.layer_norm_rms_epsilon is {2}, expected a number "
+                           "from 0 to 1",
+                           source.fileName(), hyper.prefix, eps));
+  hyper.eps = float(eps);
+  refuse(builder, hyper.prefix + "expert_count", "a mixture of experts");
+
+  if (auto embedding = source.requireTensor("token_embd.weight")) {
+    hyper.vocabulary = (*embedding)->rows();
+    if (hyper.vocabulary > 1 << 24)
+      builder.fail(makeError("{0}: token_embd.weight has {1} rows, expected at most {2}",
+                             source.fileName(), hyper.vocabulary, 1 << 24));
+  } else {
+    builder.fail(embedding.takeError());
+  }
+  if (builder.failed()) {
+    hyper.context = hyper.embedding = hyper.layers = hyper.feedForward = 1;
+    hyper.heads = hyper.kvHeads = hyper.vocabulary = 1;
+    hyper.headDim = 1;
+  }
+  return hyper;
+}
+
+} // namespace izhc

@@ -1,0 +1,133 @@
+// The ops that name tensors, and the bookkeeping of errors and used tensors.
+
+#include "compiler/models/blocks/ModelBuilder.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+
+namespace izhc {
+
+using mlir::Value;
+
+ModelBuilder::ModelBuilder(const ModelSource &source, mlir::MLIRContext &context)
+    : from(source), builder(&context), location(mlir::UnknownLoc::get(&context)),
+      error(llvm::Error::success()) {
+  // Marks the success value as looked at.
+  (void)!error;
+  context.loadDialect<lm::LmDialect, mlir::func::FuncDialect>();
+  module = mlir::ModuleOp::create(location);
+  builder.setInsertionPointToEnd(module->getBody());
+  auto function = mlir::func::FuncOp::create(builder, location, "step", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+}
+
+ModelBuilder::~ModelBuilder() { llvm::consumeError(std::move(error)); }
+
+void ModelBuilder::fail(llvm::Error next) {
+  if (hasError) {
+    llvm::consumeError(std::move(next));
+    return;
+  }
+  hasError = true;
+  error = std::move(next);
+}
+
+void ModelBuilder::describe(const llvm::Twine &place) {
+  location = mlir::NameLoc::get(builder.getStringAttr(place));
+}
+
+bool ModelBuilder::hasTensor(const llvm::Twine &name) const {
+  return from.findTensor(name.str()) != nullptr;
+}
+
+void ModelBuilder::markUsed(const llvm::Twine &name) { used.insert(name.str()); }
+
+// `shape` is in the order of the IR: rows, then columns.
+Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape) {
+  auto [place, isNew] = values.try_emplace(name);
+  if (!isNew)
+    return place->second;
+  llvm::SmallVector<int64_t> sizes(llvm::reverse(shape));
+  llvm::StringRef format = "f32";
+  if (auto tensor = from.requireTensor(name, sizes)) {
+    format = (*tensor)->format->name;
+    // Vectors become constants; a quantized one would be no more than a typo.
+    if (shape.size() == 1 && (*tensor)->format->kind == ElementKind::Quantized)
+      fail(makeError("{0}: tensor {1} is a vector in the format {2}; vectors must be in a float format",
+                     from.fileName(), quote(name), format));
+  } else {
+    fail(tensor.takeError());
+  }
+  used.insert(name);
+  auto type = mlir::RankedTensorType::get(shape, builder.getF32Type());
+  auto where = mlir::NameLoc::get(builder.getStringAttr(name));
+  place->second = lm::WeightOp::create(builder, where, type, name, format);
+  return place->second;
+}
+
+Value ModelBuilder::matrix(const llvm::Twine &name, int64_t rows, int64_t cols) {
+  return named(name.str(), {rows, cols});
+}
+
+Value ModelBuilder::vector(const llvm::Twine &name, int64_t count) {
+  return named(name.str(), {count});
+}
+
+Value ModelBuilder::input(lm::InputKind kind) {
+  auto type = mlir::RankedTensorType::get({mlir::ShapedType::kDynamic}, builder.getI32Type());
+  return create<lm::InputOp>(type, kind);
+}
+
+Value ModelBuilder::constant(llvm::StringRef name, llvm::ArrayRef<float> numbers) {
+  auto type = mlir::RankedTensorType::get({int64_t(numbers.size())}, builder.getF32Type());
+  return create<lm::ConstantOp>(type, name, numbers);
+}
+
+Value ModelBuilder::state(const llvm::Twine &name, int64_t heads, int64_t dim) {
+  auto type = lm::KvCacheType::get(context(), heads, dim);
+  return create<lm::StateOp>(type, builder.getStringAttr(name));
+}
+
+Value ModelBuilder::linear(Value input, const llvm::Twine &name, int64_t rows, Bias bias) {
+  Value weight = matrix(name + ".weight", rows, lm::widthOf(input));
+  llvm::SmallVector<Value, 1> biases;
+  if (bias == Bias::Required || (bias == Bias::Optional && hasTensor(name + ".bias")))
+    biases.push_back(vector(name + ".bias", rows));
+  auto where = mlir::NameLoc::get(builder.getStringAttr(name));
+  auto op = lm::LinearOp::create(builder, where, mlir::TypeRange{lm::rowsType(context(), rows)},
+                                 input, mlir::ValueRange{weight}, mlir::ValueRange(biases));
+  return op.getResult(0);
+}
+
+Value ModelBuilder::rmsNorm(Value input, const llvm::Twine &name, int64_t over, float eps) {
+  Value scale = vector(name + ".weight", over);
+  return create<lm::RmsNormOp>(input.getType(), input, scale, uint64_t(over),
+                               llvm::APFloat(eps));
+}
+
+Value ModelBuilder::add(Value lhs, Value rhs) { return create<lm::AddOp>(lhs.getType(), lhs, rhs); }
+
+llvm::Error ModelBuilder::checkAllUsed() const {
+  for (const TensorInfo &tensor : from.tensors())
+    if (!used.contains(tensor.name))
+      return makeError("{0}: tensor {1} has no place in this architecture; without it the model "
+                       "would compute something else, so it is not compiled",
+                       from.fileName(), quote(tensor.name));
+  return llvm::Error::success();
+}
+
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> ModelBuilder::finish(Value logits) {
+  if (!hasError)
+    fail(checkAllUsed());
+  if (error) {
+    hasError = false;
+    return std::move(error);
+  }
+  auto function = llvm::cast<mlir::func::FuncOp>(module->getBody()->front());
+  function.setFunctionType(builder.getFunctionType({}, {logits.getType()}));
+  mlir::func::ReturnOp::create(builder, location, logits);
+  if (mlir::failed(mlir::verify(*module)))
+    return makeError("{0}: the model can't be expressed, see the message above", from.fileName());
+  return std::move(module);
+}
+
+} // namespace izhc

@@ -1,0 +1,84 @@
+// Builds the `lm` ops of one step. Tensors are checked against the source as
+// they are named.
+//
+// Errors are sticky: the first one is kept, later calls still return values of
+// the type asked for (the module is thrown away), so that architectures read
+// like the model and not like error handling. Loops over layers should stop
+// when failed() says so.
+
+#pragma once
+
+#include "compiler/import/ModelSource.h"
+#include "compiler/support/Error.h"
+#include "dialects/lm/Lm.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace izhc {
+
+enum class Bias { None, Optional, Required };
+
+class ModelBuilder {
+public:
+  ModelBuilder(const ModelSource &source, mlir::MLIRContext &context);
+  ~ModelBuilder();
+
+  const ModelSource &source() const { return from; }
+  bool failed() const { return hasError; }
+  // Keeps `error` unless there is one already.
+  void fail(llvm::Error error);
+  template <typename T> T unwrap(llvm::Expected<T> value, T otherwise) {
+    if (value)
+      return std::move(*value);
+    fail(value.takeError());
+    return otherwise;
+  }
+
+  bool hasTensor(const llvm::Twine &name) const;
+  // Counts a tensor as used though no op names it.
+  void markUsed(const llvm::Twine &name);
+  // The tensor `name` with exactly this shape. One op for each name.
+  mlir::Value matrix(const llvm::Twine &name, int64_t rows, int64_t cols);
+  mlir::Value vector(const llvm::Twine &name, int64_t count);
+
+  mlir::Value input(lm::InputKind kind);
+  mlir::Value constant(llvm::StringRef name, llvm::ArrayRef<float> values);
+  mlir::Value state(const llvm::Twine &name, int64_t heads, int64_t dim);
+
+  // Uses the tensors NAME.weight and, as `bias` says, NAME.bias.
+  mlir::Value linear(mlir::Value input, const llvm::Twine &name, int64_t rows,
+                     Bias bias = Bias::Optional);
+  // Uses the tensor NAME.weight of `over` values.
+  mlir::Value rmsNorm(mlir::Value input, const llvm::Twine &name, int64_t over, float eps);
+  mlir::Value add(mlir::Value lhs, mlir::Value rhs);
+
+  // For ops that have no function here.
+  template <typename Op, typename... Args> Op create(Args &&...args) {
+    return Op::create(builder, location, std::forward<Args>(args)...);
+  }
+  mlir::MLIRContext *context() { return builder.getContext(); }
+  // What diagnostics about the ops that follow call them.
+  void describe(const llvm::Twine &place);
+
+  // Closes the function with `logits` as its result. Fails with the first
+  // error met, or if the file has tensors that nothing used.
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> finish(mlir::Value logits);
+
+private:
+  mlir::Value named(const std::string &name, llvm::ArrayRef<int64_t> shape);
+  llvm::Error checkAllUsed() const;
+
+  const ModelSource &from;
+  mlir::OpBuilder builder;
+  mlir::Location location;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  llvm::StringMap<mlir::Value> values;
+  llvm::StringSet<> used;
+  llvm::Error error;
+  bool hasError = false;
+};
+
+} // namespace izhc
