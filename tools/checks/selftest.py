@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 
 LONG = "int f() {\n" + "  g();\n" * 90 + "}\n"
-SHORT = "namespace n {\nint f() {\n" + "  g();\n" * 60 + "}\nint h() {\n" + "  g();\n" * 60 + "}\n}\n"
+SHORT = "MACRO(x)\nnamespace n {\nextern \"C\" {\nint f() {\n" + "  g();\n" * 60 + "}\nint h() {\n" + "  g();\n" * 60 + "}\n}\n}\n"
 PASSES = 'def FoldX : Pass<"izh-fold-x"> {}\n'
 OPS = 'def NormOp : LmOp<"norm"> {\n  let description = [{ like q4_0 }];\n}\n'
 

@@ -28,7 +28,7 @@ def plain(text):
 
 def kind_of(header):
     """What a '{' opens, given the text before it."""
-    if re.search(r"\b(namespace|extern)\b", header) and "(" not in header:
+    if re.search(r'\b(?:namespace\s*[\w:]*|extern\s*"")\s*$', header):
         return "scope"
     if "(" in header and not header.rstrip().endswith("="):
         return "function"

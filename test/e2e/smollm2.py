@@ -1,0 +1,116 @@
+"""Tests on SmolLM2-135M-Instruct (Q4_1), the real model that ./dev fetches,
+against the float64 logits of reference.py; also under emulated older CPUs."""
+
+import json
+import shutil
+
+from harness import Failure, Skip, check_greedy, expect, mean_kl
+from reference import Model
+
+# The chat form of a question, and its ids as the published tokenizer has them.
+PROMPT = ("<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+          "<|im_start|>user\nWhat is gravity?<|im_end|>\n<|im_start|>assistant\n")
+IDS = [1, 9690, 198, 2683, 359, 253, 5356, 5646, 11173, 3365, 3511, 308, 34519, 28, 7018, 411, 407, 19712, 8182, 2,
+       198, 1, 4093, 198, 1780, 314, 9354, 47, 2, 198, 1, 520, 9531, 198]
+CLEAR = 19        # tokens of the answer before the best two come close
+KL_BAR = 0.004    # mean KL; llama.cpp has 0.0026 on a longer text
+GAP = 0.5
+
+
+class Real:
+    def __init__(self, tools, gguf):
+        self.tools, self.gguf = tools, gguf
+        self.artifact = tools.compile(gguf, "smollm2.izh")
+        self.tokens = self.expected = None
+
+    def run_json(self, count, *options, **kwargs):
+        done = self.tools.call("izh-rt", "run", self.artifact, "-p", PROMPT, "-n", count, "--temp", 0, "--json",
+                               *options, **kwargs)
+        return json.loads(done.stdout)
+
+    def text(self):
+        """The answer is the reference's, and reads as English."""
+        answer = self.run_json(CLEAR)
+        self.tokens = answer["tokens"]
+        self.expected = Model(self.gguf).logits(IDS + self.tokens)
+        clear = check_greedy(self.tokens, IDS, self.expected, GAP)
+        expect(clear == CLEAR, f"only {clear} tokens are clear")
+        return repr(answer["text"])
+
+    def tokenize(self):
+        for command in (["izh-rt", "tokenize", self.artifact, "-p", PROMPT, "--json"],
+                        ["izhc", "tokenize", self.gguf, "-p", PROMPT]):
+            ids = json.loads(self.tools.call(*command).stdout)
+            expect(ids == IDS, f"{command[0]} gives {ids}")
+
+    def accuracy(self):
+        if self.expected is None:
+            raise Failure("there is no answer to compare")
+        notes = []
+        for variant in self.tools.runnable(self.artifact):
+            logits = self.tools.logits(self.artifact, IDS + self.tokens, "--variant", variant)
+            kl = mean_kl(logits, self.expected)
+            notes.append(f"{variant} {kl:.4f}")
+            expect(kl <= KL_BAR, f"mean KL {kl:.4f} of {variant} is over {KL_BAR}")
+        return ", ".join(notes)
+
+    def size(self):
+        source, made = self.gguf.stat().st_size, self.artifact.stat().st_size
+        expect(made <= source * 1.03, f"{made} bytes from {source}")
+        return f"{(made / source - 1) * 100:+.2f} %"
+
+    def perplexity(self):
+        text = self.tools.work / "text.txt"
+        text.write_text("The sun rose over the hills, and the birds began to sing. " * 30)
+        facts = json.loads(self.tools.call("izh-rt", "perplexity", self.artifact, "-f", text, "--json").stdout)
+        value = facts["perplexity"]
+        expect(1 <= value < 3, f"perplexity {value} of a text that repeats itself")
+        return f"{value:.3f}"
+
+
+def emulated(tools, artifact, cpu, variant):
+    """The artifact picks `variant` on an emulated CPU."""
+    prefix = [emulator(), "-cpu", cpu]
+    facts = json.loads(tools.call("izh-rt", "info", artifact, "--json", prefix=prefix).stdout)
+    expect(facts["variant"] == variant, f"picks {facts['variant']}, not {variant}")
+    for entry in facts["skipped"]:
+        expect(entry["reason"], f"no reason for {entry['variant']}")
+    return "; ".join(f"{s['variant']}: {s['reason']}" for s in facts["skipped"])[:300]
+
+
+def emulated_text(real, cpu):
+    answer = real.run_json(CLEAR, prefix=[emulator(), "-cpu", cpu], timeout=1500)
+    expect(real.tokens == answer["tokens"], f"tokens {answer['tokens']}")
+    return repr(answer["text"])
+
+
+def refused_there(tools, gguf):
+    artifact = tools.compile(gguf, "only-newest.izh", "--target=avx512vnni")
+    for command in (["info", artifact], ["run", artifact, "-p", "Hi", "-n", 1]):
+        note = tools.refused("izh-rt", *command, prefix=[emulator(), "-cpu", "Nehalem"], says=["avx512vnni"])
+    return note
+
+
+def emulator():
+    found = shutil.which("qemu-x86_64")
+    if not found:
+        raise Skip("there is no qemu-x86_64")
+    return found
+
+
+def run(suite, tools, gguf):
+    if gguf is None:
+        def nothing():
+            raise Skip("the model was not downloaded")
+        suite.run("SmolLM2", nothing)
+        return
+    real = Real(tools, gguf)
+    suite.run("SmolLM2 tokenize", real.tokenize)
+    suite.run("SmolLM2 text", real.text)
+    suite.run("SmolLM2 accuracy", real.accuracy)
+    suite.run("SmolLM2 artifact size", real.size)
+    suite.run("SmolLM2 perplexity", real.perplexity)
+    for cpu, variant in (("Haswell", "avx2"), ("Nehalem", "x86-64")):
+        suite.run(f"SmolLM2 on {cpu} picks {variant}", emulated, tools, real.artifact, cpu, variant)
+        suite.run(f"SmolLM2 on {cpu} text", emulated_text, real, cpu)
+    suite.run("SmolLM2 for a CPU that is not there", refused_there, tools, gguf)

@@ -1,0 +1,104 @@
+"""An optional sweep over models, weight types and texts that lie outside of
+the repository, with logits made by other programs (see --shared)."""
+
+import json
+
+import numpy as np
+
+from harness import Skip, expect, mean_kl
+from reference import nmse
+
+MODELS = ["llama", "mistral", "qwen2", "qwen3"]
+TYPES = ["f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k_s", "q4_k_m", "q5_k_m", "q6_k"]
+VOCABULARIES = ["llama-bpe", "llama-spm", "phi-3", "qwen2", "gpt-2"]
+MODEL_BAR, QUANT_FACTOR, KL_FACTOR = 2e-3, 1.2, 1.15
+# 1.2 times an error of 1e-6 would be a bar on the order of float sums.
+LEAST_BAR = 2e-6
+
+
+def against(tools, gguf, ids, expected, bar):
+    artifact = tools.compile(gguf, gguf.stem + ".izh")
+    notes = []
+    for variant in tools.runnable(artifact):
+        error = nmse(tools.logits(artifact, ids, "--variant", variant), expected)
+        notes.append(f"{variant} {error:.2e}")
+        expect(error <= bar, f"NMSE {error:.3e} of {variant} is over {bar:.3e}")
+    return ", ".join(notes) + f", bar {bar:.2e}"
+
+
+def model(tools, folder):
+    facts = json.loads((folder / "ref.json").read_text())
+    expected = np.load(folder / "ref_logits.npy")
+    return against(tools, next(folder.glob("*.gguf")), facts["ids"], expected, MODEL_BAR)
+
+
+def quant(tools, folder, kind):
+    facts = json.loads((folder / "ref.json").read_text())
+    bar = max(QUANT_FACTOR * facts["files"][kind]["llama_cpp_nmse"], LEAST_BAR)
+    return against(tools, folder / f"{kind}.gguf", facts["ids"], np.load(folder / f"{kind}.npy"), bar)
+
+
+def passage(tools, artifact, folder):
+    facts = json.loads((folder / "smollm2.json").read_text())["passage"]
+    expected = np.load(folder / "smollm2-passage-logits.npy")
+    bar, notes = KL_FACTOR * facts["llama_cpp"]["mean_kl"], []
+    for variant in tools.runnable(artifact):
+        logits = tools.logits(artifact, facts["ids"], "--variant", variant)
+        kl = mean_kl(logits[:len(expected)], expected)
+        notes.append(f"{variant} {kl:.5f}")
+        expect(kl <= bar, f"mean KL {kl:.5f} of {variant} is over {bar:.5f}")
+    return ", ".join(notes) + f", bar {bar:.5f}"
+
+
+def continuations(tools, artifact, folder):
+    """Fed the reference's text, the best token is the reference's where it is clear."""
+    prompts, clear = json.loads((folder / "smollm2.json").read_text())["prompts"], 0
+    for variant in tools.runnable(artifact):
+        for prompt in prompts:
+            logits = tools.logits(artifact, prompt["ids"] + prompt["greedy"], "--variant", variant)
+            best = logits.argmax(axis=1)[len(prompt["ids"]) - 1:]
+            for i, (token, gap) in enumerate(zip(prompt["greedy"], prompt["gap"])):
+                if gap >= 0.5:
+                    clear += 1
+                    expect(best[i] == token, f"{variant}: token {i} after {prompt['text'][:20]!r} is {best[i]}, "
+                                             f"not {token}, which leads by {gap}")
+    return f"{clear} clear tokens"
+
+
+def vocabulary(tools, folder, name):
+    """Every text of NAME.inp and of nasty.json has the stored ids."""
+    gguf = folder / f"{name}.gguf"
+    pairs = []
+    inputs, outputs = folder / f"{name}.inp", folder / f"{name}.out"
+    if inputs.exists():
+        texts = inputs.read_bytes().decode().split("\n__ggml_vocab_test__\n")[:-1]
+        lines = outputs.read_text().split("\n")
+        pairs += [(t, [int(i) for i in line.split()]) for t, line in zip(texts, lines)]
+    pairs += nasty(folder, name)
+    if not pairs:
+        raise Skip(f"no texts for {name}")
+    text_file = tools.work / "text.txt"
+    for text, ids in pairs:
+        text_file.write_bytes(text.encode())
+        got = json.loads(tools.call("izhc", "tokenize", gguf, "-f", text_file, "--no-bos", "--no-special").stdout)
+        expect(got == ids, f"{text[:40]!r} gives {got[:20]}, not {ids[:20]}")
+    return f"{len(pairs)} texts"
+
+
+def nasty(folder, name):
+    data = json.loads((folder / "nasty.json").read_text())
+    texts, ids = data["texts"], data["ids"].get(name, [])
+    return list(zip(texts, ids))
+
+
+def run(suite, tools, shared, smollm2):
+    for name in MODELS:
+        suite.run(f"sweep model {name}", model, tools, shared / "models" / name)
+    for kind in TYPES:
+        suite.run(f"sweep type {kind}", quant, tools, shared / "quants", kind)
+    for name in VOCABULARIES:
+        suite.run(f"sweep vocabulary {name}", vocabulary, tools, shared / "vocabs", name)
+    if smollm2 is not None:
+        artifact = tools.compile(smollm2, "sweep-smollm2.izh")
+        suite.run("sweep passage", passage, tools, artifact, shared / "reference")
+        suite.run("sweep continuations", continuations, tools, artifact, shared / "reference")

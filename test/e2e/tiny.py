@@ -1,0 +1,155 @@
+"""Tests on tiny models of every kind, made here from a seed, against the
+float64 logits of reference.py."""
+
+import json
+
+import numpy as np
+
+import gguf
+import make_gguf
+from harness import Failure, check_greedy, expect
+from reference import Model, nmse
+
+# Largest NMSE with int8 activations. llama.cpp has 1e-4 (blocks of 32) and
+# 4e-4 (one scale per 256) on the same models.
+FLOAT_BAR, BLOCK32_BAR, BLOCK256_BAR, EXACT_BAR = 1e-6, 3e-4, 6e-4, 1e-6
+MIXED = ["--override=attn_v=q6_k", "--override=ffn_down=q6_k", "--override=token_embd=q6_k"]
+LONG = 300  # tokens: more than a step takes, and several pages
+
+ODD = ["--width=96", "--ffn=160", "--vocab=333", "--heads=3", "--kv-heads=1", "--head-size=32"]
+SHAPES = {
+    "odd sizes": ["--arch=llama", "--kind=q4_0", *ODD],
+    "odd sizes, q5_1": ["--arch=qwen2", "--kind=q5_1", *ODD],
+    "wide heads": ["--arch=qwen3", "--kind=q8_0", "--width=64", "--heads=2", "--kv-heads=2", "--head-size=128"],
+    "heads of 80": ["--arch=llama", "--kind=q4_1", "--width=160", "--heads=2", "--kv-heads=1", "--head-size=80"],
+    "a group of 7": ["--arch=qwen2", "--kind=q4_0", "--width=224", "--heads=7", "--kv-heads=1", "--head-size=32"],
+    "tied": ["--arch=qwen3", "--kind=q4_k", "--tied"],
+    "part of a head rotates": ["--arch=llama", "--kind=q5_0", "--rotary=32"],
+    "K-quant mixture": ["--arch=qwen3", "--kind=q4_k", *MIXED],
+    "blocks of 32 beside 256": ["--arch=llama", "--kind=q4_k", "--override=attn_k=q8_0", "--override=ffn_up=q5_0"],
+    "float beside quantized": ["--arch=llama", "--kind=q4_0", "--override=attn_q=f16", "--override=output=bf16",
+                               "--override=token_embd=f32"],
+    "GGUF version 2": ["--arch=llama", "--kind=q8_0", "--version=2"],
+    "one layer": ["--arch=llama", "--kind=q6_k", "--layers=1"],
+}
+
+
+def bar_of(kinds):
+    if any(kind.endswith("_k") for kind in kinds):
+        return BLOCK256_BAR
+    return BLOCK32_BAR if any(kind.startswith("q") for kind in kinds) else FLOAT_BAR
+
+
+def ids_of(count, vocab, seed=3):
+    return np.random.default_rng(seed).integers(2, min(vocab, 260), count).tolist()
+
+
+class Case:
+    """A tiny model, its artifact, ids and the reference's logits."""
+
+    def __init__(self, tools, name, options, tokens=40, compile_options=()):
+        self.gguf = tools.work / f"{name}.gguf"
+        make_gguf.make([str(self.gguf), *options])
+        self.model = Model(self.gguf)
+        self.ids = ids_of(tokens, len(self.model.weights["token_embd.weight"]))
+        self.expected = self.model.logits(self.ids)
+        self.artifact = tools.compile(self.gguf, f"{name}.izh", *compile_options)
+
+
+def file_name(title):
+    return "".join(c if c.isalnum() else "-" for c in title)
+
+
+def accuracy(tools, title, options, bar=None, tokens=40, compile_options=()):
+    """All runnable variants are within `bar` of the reference."""
+    case = Case(tools, file_name(title), options, tokens, compile_options)
+    kinds = {t.kind for t in gguf.read(case.gguf)[1].values() if len(t.shape) > 1}
+    bar = bar or bar_of(kinds)
+    notes = []
+    for variant in tools.runnable(case.artifact):
+        error = nmse(tools.logits(case.artifact, case.ids, "--variant", variant), case.expected)
+        notes.append(f"{variant} {error:.1e}")
+        if not error <= bar:
+            raise Failure(f"NMSE {error:.3e} of {variant} is over {bar:g}")
+    return ", ".join(notes)
+
+
+def invariance(tools, title, options):
+    """Threads, chunks and a second sequence change no bit."""
+    case = Case(tools, file_name(title), options, LONG)
+    variants = tools.runnable(case.artifact)
+    for variant in variants:
+        force = ["--variant", variant]
+        base = tools.logits(case.artifact, case.ids, *force, "--threads", 1)
+        for changed in (["--threads", 2], ["--threads", 2, "--chunk", 1], ["--threads", 1, "--chunk", 7],
+                        ["--threads", 2, "--chunk", 64], ["--threads", 2, "--chunk", LONG],
+                        ["--threads", 2, "--beside"], ["--threads", 1, "--chunk", 5, "--beside"]):
+            other = tools.logits(case.artifact, case.ids, *force, *changed)
+            rows = np.flatnonzero((base.view(np.uint32) != other.view(np.uint32)).any(axis=1))
+            expect(rows.size == 0, f"{variant} {changed}: {rows.size} rows differ, the first is {rows[:1]}")
+    return ", ".join(variants)
+
+
+def greedy(tools, title, options):
+    """`run --temp 0` picks the reference's best tokens, twice the same."""
+    case = Case(tools, file_name(title), options, 8)
+    prompt = "the thing and the other"
+    ids = json.loads(tools.call("izh-rt", "tokenize", case.artifact, "-p", prompt, "--json").stdout)
+    command = ["izh-rt", "run", case.artifact, "-p", prompt, "-n", 24, "--temp", 0, "--json"]
+    answer = json.loads(tools.call(*command).stdout)
+    tokens = answer["tokens"]
+    expect(answer["stop"] in ("eos", "length"), f"stopped by {answer['stop']}")
+    expect(len(tokens) == 24 or answer["stop"] == "eos", f"{len(tokens)} tokens")
+    clear = check_greedy(tokens, ids, case.model.logits(ids + tokens), gap=0.15)
+    expect(clear > 0, "no token is clear")
+    again = json.loads(tools.call(*command, "--threads", 1).stdout)
+    expect(again["tokens"] == tokens, "a second run with one thread gave other tokens")
+    return f"{clear} of {len(tokens)} tokens are clear"
+
+
+def seeded(tools, title, options):
+    """The same seed gives the same text, and another seed another."""
+    case = Case(tools, file_name(title), options, 8)
+    def text(seed):
+        command = ["izh-rt", "run", case.artifact, "-p", "the", "-n", 32, "--temp", 1, "--seed", seed, "--json"]
+        return json.loads(tools.call(*command).stdout)["tokens"]
+    expect(text(7) == text(7), "seed 7 gave two texts")
+    expect(text(7) != text(8), "seeds 7 and 8 gave one text")
+
+
+def without_vocabulary(tools, title, options):
+    case = Case(tools, file_name(title), [*options, "--pre="], 8)
+    error = nmse(tools.logits(case.artifact, case.ids), case.expected)
+    expect(error <= BLOCK32_BAR, f"NMSE {error:.3e}")
+    return tools.refused("izh-rt", "run", case.artifact, "-p", "x", says=["tokenizer"])
+
+
+def small_artifact(tools, title, options):
+    """What compile adds to the weights is bounded."""
+    case = Case(tools, file_name(title), options, 8, ["--target=avx2"])
+    source, made = case.gguf.stat().st_size, case.artifact.stat().st_size
+    expect(made < source * 1.05 + 600_000, f"{source} bytes became {made}")
+    return f"{source} -> {made} bytes"
+
+
+def run(suite, tools):
+    for kind in gguf.TYPES:
+        suite.run(f"accuracy llama {kind}", accuracy, tools, f"llama {kind}", ["--arch=llama", f"--kind={kind}"])
+    for arch in ("qwen2", "qwen3"):
+        for kind in ("f16", "q4_0", "q4_1", "q8_0", "q4_k", "q6_k"):
+            suite.run(f"accuracy {arch} {kind}", accuracy, tools, f"{arch} {kind}",
+                      [f"--arch={arch}", f"--kind={kind}"])
+    for title, options in SHAPES.items():
+        suite.run(f"accuracy {title}", accuracy, tools, title, options)
+    suite.run("accuracy long prompt", accuracy, tools, "long", ["--arch=qwen3", "--kind=q4_0"], tokens=LONG)
+    for arch, kind in (("llama", "q4_0"), ("qwen2", "q5_k"), ("qwen3", "q6_k"), ("llama", "f16")):
+        suite.run(f"exact {arch} {kind}", accuracy, tools, f"exact {arch} {kind}",
+                  [f"--arch={arch}", f"--kind={kind}"], EXACT_BAR, compile_options=["--exact"])
+    for arch, kind in (("llama", "q4_k"), ("qwen2", "f16"), ("qwen3", "q4_1")):
+        suite.run(f"invariance {arch} {kind}", invariance, tools, f"same {arch} {kind}",
+                  [f"--arch={arch}", f"--kind={kind}"])
+        suite.run(f"greedy {arch} {kind}", greedy, tools, f"greedy {arch} {kind}",
+                  [f"--arch={arch}", f"--kind={kind}"])
+    suite.run("seeds", seeded, tools, "seeds", ["--kind=q8_0"])
+    suite.run("no vocabulary", without_vocabulary, tools, "no vocabulary", ["--kind=q8_0"])
+    suite.run("artifact size", small_artifact, tools, "size", ["--kind=q4_0", "--ffn=4096"])
