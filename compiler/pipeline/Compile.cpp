@@ -1,0 +1,201 @@
+// The order of the stages, what each hands to the next, and the progress that
+// a user sees.
+
+#include "compiler/pipeline/Compile.h"
+#include "compiler/emit/ReadPlan.h"
+#include "compiler/import/ModelSource.h"
+#include "compiler/models/Model.h"
+#include "compiler/pipeline/CodeGeneration.h"
+#include "compiler/pipeline/Diagnostics.h"
+#include "compiler/pipeline/Stages.h"
+#include "compiler/support/Error.h"
+#include "compiler/tokenizers/Tokenizers.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <chrono>
+#include <future>
+
+namespace izhc {
+
+llvm::ArrayRef<llvm::StringRef> stageNames() {
+  static const llvm::StringRef names[] = {"models", "lm", "pack", "plan", "kernels", "assembly"};
+  return names;
+}
+
+namespace {
+
+// Shares of the whole that the progress bar gives to what has no count.
+constexpr double kAfterPlan = 0.05;
+constexpr double kAfterCode = 0.5;
+
+class SourceTensors : public emit::TensorSource {
+public:
+  explicit SourceTensors(const ModelSource &source) : source(source) {}
+
+  llvm::Expected<emit::SourceTensor> find(llvm::StringRef name) override {
+    auto tensor = source.requireTensor(name);
+    if (!tensor)
+      return tensor.takeError();
+    return emit::SourceTensor{(*tensor)->format, {(*tensor)->data, size_t((*tensor)->bytes)}};
+  }
+
+  void release(llvm::ArrayRef<uint8_t> bytes) override {
+    source.release(bytes.data(), bytes.size());
+  }
+
+private:
+  const ModelSource &source;
+};
+
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options)
+      : options(options), started(std::chrono::steady_clock::now()) {}
+
+  llvm::Expected<CompileReport> run() {
+    if (llvm::Error error = open())
+      return std::move(error);
+    if (llvm::Error error = buildPlan())
+      return std::move(error);
+    if (llvm::Error error = buildVariants())
+      return std::move(error);
+    if (llvm::Error error = write())
+      return std::move(error);
+    return std::move(report);
+  }
+
+private:
+  llvm::Error open() {
+    progress("reading", 0);
+    auto opened = openModel(options.model);
+    if (!opened)
+      return opened.takeError();
+    source = std::move(*opened);
+    report.sourceBytes = source->fileBytes();
+    auto bytes = buildTokenizer(*source, options.preTokenizer);
+    if (!bytes)
+      return bytes.takeError();
+    tokenizer = std::move(*bytes);
+    auto chatTemplate = source->getString("tokenizer.chat_template");
+    if (!chatTemplate)
+      return chatTemplate.takeError();
+    report.facts.chatTemplate = chatTemplate->value_or("").str();
+    lap("read");
+    return llvm::Error::success();
+  }
+
+  llvm::Error buildPlan() {
+    progress("planning", 0.01);
+    DiagnosticCollector diagnostics(&context);
+    auto model = buildModel(*source, context);
+    if (!model)
+      return model.takeError();
+    module = std::move(model->module);
+    takeFacts(model->facts);
+    printIr("models");
+    lap("models");
+    for (Stage &stage : irStages(options.exact)) {
+      if (mlir::failed(stage.run(*module)))
+        return makeError("{0}: {1}", source->fileName(),
+                         llvm::toString(diagnostics.take(
+                             ("internal error: the stage '" + stage.name + "' failed").str())));
+      printIr(stage.name);
+      lap(stage.name);
+    }
+    auto plan = emit::readPlan(*module);
+    if (mlir::failed(plan))
+      return diagnostics.take("internal error: the plan can't be read");
+    report.plan = std::move(*plan);
+    return llvm::Error::success();
+  }
+
+  llvm::Error buildVariants() {
+    progress("generating code", kAfterPlan);
+    KernelText text = options.printIrAfter == "kernels"    ? KernelText::Ir
+                      : options.printIrAfter == "assembly" ? KernelText::Assembly
+                                                           : KernelText::None;
+    size_t done = 0;
+    auto generated = generateCode(
+        *module, report.plan.kernels, options.targets, options.threads, text,
+        [&](const Target &target) {
+          double share = double(++done) / options.targets.size();
+          progress("generating code", kAfterPlan + (kAfterCode - kAfterPlan) * share);
+        });
+    if (!generated)
+      return generated.takeError();
+    for (GeneratedVariant &one : *generated) {
+      if (options.ir)
+        *options.ir << one.text;
+      report.codeBytes.emplace_back(one.variant.name, one.variant.code.bytes.size());
+      variants.push_back(std::move(one.variant));
+    }
+    lap("code");
+    return llvm::Error::success();
+  }
+
+  llvm::Error write() {
+    SourceTensors tensors(*source);
+    // The hash reads the whole file, which the packing does too: side by side
+    // they share what the system reads ahead.
+    std::future<std::string> hash =
+        std::async(std::launch::async, [this] { return source->hash(); });
+    emit::Provenance provenance = {options.compiler, options.commandLine,
+                                   llvm::sys::path::filename(options.model).str(), hash.get(),
+                                   options.exact ? "as stored, exact" : "as stored"};
+    lap("hash");
+    auto sizes = emit::writeArtifact(
+        options.output,
+        {report.plan, report.facts, provenance, variants, tokenizer, tensors, options.threads,
+         [&](uint64_t written, uint64_t total) {
+           progress("packing weights", kAfterCode + (1 - kAfterCode) * written / total);
+         }});
+    if (!sizes)
+      return sizes.takeError();
+    report.sizes = *sizes;
+    lap("pack and write");
+    return llvm::Error::success();
+  }
+
+  void takeFacts(const ModelFacts &facts) {
+    report.facts.architecture = facts.architecture;
+    report.facts.name = facts.name;
+    report.facts.vocabulary = facts.vocabulary;
+    report.facts.context = facts.context;
+    report.facts.embedding = facts.embedding;
+    report.facts.layers = facts.layers;
+    report.facts.parameters = facts.parameters;
+  }
+
+  void printIr(llvm::StringRef stage) {
+    if (options.ir && options.printIrAfter == stage)
+      *options.ir << *module << "\n";
+  }
+
+  void progress(llvm::StringRef what, double share) {
+    if (options.progress)
+      options.progress(what, share);
+  }
+
+  void lap(llvm::StringRef what) {
+    auto now = std::chrono::steady_clock::now();
+    report.seconds.emplace_back(what.str(), std::chrono::duration<double>(now - started).count());
+    started = now;
+  }
+
+  const CompileOptions &options;
+  std::chrono::steady_clock::time_point started;
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
+  std::unique_ptr<ModelSource> source;
+  std::vector<uint8_t> tokenizer;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<emit::Variant> variants;
+  CompileReport report;
+};
+
+} // namespace
+
+llvm::Expected<CompileReport> compileModel(const CompileOptions &options) {
+  return Compilation(options).run();
+}
+
+} // namespace izhc

@@ -1,0 +1,24 @@
+// What `--target` means.
+
+#pragma once
+
+#include "compiler/target/Target.h"
+#include "llvm/Support/Error.h"
+
+namespace izhc {
+
+// The machine that the compiler runs on.
+struct HostMachine {
+  llvm::StringRef arch;
+  uint64_t features;       // bits of cpu_features.def
+};
+
+bool runsOn(const Target &target, const HostMachine &host);
+
+// Keeps of `all` what `spec` names, in the order of `all`: names separated by
+// commas, `native` for the best one of this machine, `default` for the
+// portable set. An unknown name is an error that lists the known ones.
+llvm::Expected<TargetList> chooseTargets(TargetList all, llvm::StringRef spec,
+                                         const HostMachine &host);
+
+} // namespace izhc
