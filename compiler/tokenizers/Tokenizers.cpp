@@ -1,0 +1,114 @@
+// Chooses the kind of tokenizer by tokenizer.ggml.model and writes the
+// flatbuffer.
+
+#include "compiler/tokenizers/Tokenizers.h"
+#include "compiler/support/Error.h"
+#include "compiler/tokenizers/SlotTable.h"
+#include "compiler/tokenizers/TokenizerTables.h"
+#include "runtime/schema/tokenizer_hash.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace izhc;
+namespace schema = izh::schema;
+
+namespace {
+
+struct Kind {
+  const char *model;
+  llvm::Expected<TokenizerTables> (*build)(const ModelSource &, Vocabulary &,
+                                           llvm::StringRef preTokenizer);
+};
+
+constexpr Kind kKinds[] = {
+    {"gpt2", buildByteBpe},
+    {"llama", buildScoreBpe},
+};
+
+// Tokens that a text is searched for, ordered by their bytes, the lowest id of
+// equal ones.
+std::vector<uint32_t> findSpecials(const Vocabulary &v, const TokenizerTables &tables) {
+  std::vector<uint32_t> specials;
+  for (uint32_t id = 0; id < v.size(); ++id) {
+    auto type = schema::TokenType(v.types[id]);
+    bool special = type == schema::TokenType::Control ||
+                   type == schema::TokenType::UserDefined ||
+                   type == schema::TokenType::Unknown;
+    if (special && v.find(v.texts[id]) == int32_t(id))
+      specials.push_back(id);
+  }
+  llvm::sort(specials, [&](uint32_t a, uint32_t b) { return tables.texts[a] < tables.texts[b]; });
+  return specials;
+}
+
+std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tables) {
+  std::string text;
+  std::vector<uint32_t> offsets{0};
+  for (const std::string &token : tables.texts) {
+    text += token;
+    offsets.push_back(uint32_t(text.size()));
+  }
+  flatbuffers::FlatBufferBuilder builder(text.size() + (1 << 16));
+  // Scores serve no lookup where merges have ranks.
+  bool scores = tables.kind != schema::TokenizerKind::ByteBpe;
+  auto root = schema::CreateTokenizer(
+      builder, tables.kind, builder.CreateVector(offsets),
+      builder.CreateVector(reinterpret_cast<const uint8_t *>(text.data()), text.size()),
+      builder.CreateVector(v.types), scores ? builder.CreateVector(v.scores) : 0,
+      builder.CreateVector(tables.tokenSlots), builder.CreateVectorOfStructs(tables.merges),
+      builder.CreateVector(tables.mergeSlots), builder.CreateVector(tables.byteTokens),
+      builder.CreateVector(findSpecials(v, tables)),
+      builder.CreateVectorOfStrings(tables.patterns), tables.wholeWords, tables.wordsAtSpaces,
+      tables.addBos && v.bos >= 0, tables.addEos && v.eos >= 0, tables.addSpacePrefix, v.bos,
+      v.eos, v.eot, v.unk, v.pad, builder.CreateVector(v.ends));
+  schema::FinishTokenizerBuffer(builder, root);
+  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+} // namespace
+
+llvm::Expected<std::vector<uint32_t>>
+izhc::buildTokenSlots(const ModelSource &source, llvm::ArrayRef<std::string> texts,
+                      llvm::ArrayRef<uint32_t> ids) {
+  std::vector<SlotEntry> entries;
+  entries.reserve(ids.size());
+  for (uint32_t id : ids) {
+    auto *bytes = reinterpret_cast<const uint8_t *>(texts[id].data());
+    entries.push_back({schema::hash_bytes(bytes, texts[id].size()), id});
+  }
+  std::vector<uint32_t> slots = buildSlots(entries);
+  if (slots.empty() && !entries.empty())
+    return makeError("{0}: no table can hold the {1} tokens: their texts were made to collide",
+                     source.fileName(), entries.size());
+  return slots;
+}
+
+llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &source,
+                                                          llvm::StringRef preTokenizer) {
+  auto model = source.getString("tokenizer.ggml.model");
+  if (!model)
+    return model.takeError();
+  if (!*model && source.hasKey("tokenizer.ggml.tokens"))
+    return makeError("{0}: there are tokenizer.ggml.tokens but no tokenizer.ggml.model that "
+                     "says how to use them",
+                     source.fileName());
+  if (!*model || **model == "no_vocab" || **model == "none")
+    return std::vector<uint8_t>();
+  const Kind *kind =
+      llvm::find_if(kKinds, [&](const Kind &k) { return **model == k.model; });
+  if (kind == std::end(kKinds))
+    return makeError("{0}: tokenizer.ggml.model is {1}, which is not supported; supported are "
+                     "gpt2 (byte-level BPE) and llama (SentencePiece BPE)",
+                     source.fileName(), quote(**model));
+  auto vocabulary = readVocabulary(source);
+  if (!vocabulary)
+    return vocabulary.takeError();
+  markControlTokens(*vocabulary);
+  auto tables = kind->build(source, *vocabulary, preTokenizer);
+  if (!tables)
+    return tables.takeError();
+  // The kind may have a default for it.
+  if (vocabulary->eos >= 0 && !llvm::is_contained(vocabulary->ends, uint32_t(vocabulary->eos)))
+    vocabulary->ends.insert(llvm::upper_bound(vocabulary->ends, uint32_t(vocabulary->eos)),
+                            uint32_t(vocabulary->eos));
+  return writeTables(*vocabulary, *tables);
+}

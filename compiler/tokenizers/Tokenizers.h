@@ -1,0 +1,26 @@
+// From a model's metadata to the tokenizer section of an artifact
+// (runtime/schema/tokenizer.fbs). Knows metadata keys and the names of
+// pre-tokenizers; the runtime knows neither.
+
+#pragma once
+
+#include "compiler/import/ModelSource.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace izhc {
+
+// The finished flatbuffer; empty if the model has no tokenizer (`no_vocab`, or
+// no tokenizer keys at all). `preTokenizer` overrides the name in the metadata
+// unless it is empty (the flag --pre-tokenizer). Fails if anything is missing,
+// out of range or unknown.
+llvm::Expected<std::vector<uint8_t>> buildTokenizer(const ModelSource &source,
+                                                    llvm::StringRef preTokenizer = "");
+
+// Names that --pre-tokenizer accepts, separated by ", ".
+std::string preTokenizerNames();
+
+} // namespace izhc
