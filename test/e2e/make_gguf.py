@@ -57,7 +57,7 @@ def make_metadata(o):
         "attention.head_count_kv": (gguf.U32, o.kv_heads),
         "attention.layer_norm_rms_epsilon": (gguf.F32, 1e-5),
         "rope.freq_base": (gguf.F32, 10000.0),
-        "rope.dimension_count": (gguf.U32, o.rotary or o.head_size),
+        "rope.dimension_count": (gguf.U32, o.head_size),
     }
     if o.head_size * o.heads != o.width:
         facts["attention.key_length"] = facts["attention.value_length"] = (gguf.U32, o.head_size)
@@ -112,7 +112,7 @@ def parser():
     p.add_argument("--override", action="append", default=[], metavar="PART=KIND",
                    help="weight type of tensors whose name holds PART")
     for name, default in (("width", 256), ("layers", 2), ("heads", 4), ("kv-heads", 2), ("head-size", 64),
-                          ("rotary", 0), ("ffn", 512), ("vocab", 320), ("context", 512), ("seed", 1)):
+                          ("ffn", 512), ("vocab", 320), ("context", 512), ("seed", 1)):
         p.add_argument("--" + name, type=int, default=default)
     p.add_argument("--tied", action="store_true", help="no output matrix: the embedding serves")
     p.add_argument("--pre", default="smollm", help="pre-tokenizer; empty: no vocabulary at all")

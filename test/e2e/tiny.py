@@ -24,7 +24,6 @@ SHAPES = {
     "heads of 80": ["--arch=llama", "--kind=q4_1", "--width=160", "--heads=2", "--kv-heads=1", "--head-size=80"],
     "a group of 7": ["--arch=qwen2", "--kind=q4_0", "--width=224", "--heads=7", "--kv-heads=1", "--head-size=32"],
     "tied": ["--arch=qwen3", "--kind=q4_k", "--tied"],
-    "part of a head rotates": ["--arch=llama", "--kind=q5_0", "--rotary=32"],
     "K-quant mixture": ["--arch=qwen3", "--kind=q4_k", *MIXED],
     "blocks of 32 beside 256": ["--arch=llama", "--kind=q4_k", "--override=attn_k=q8_0", "--override=ffn_up=q5_0"],
     "float beside quantized": ["--arch=llama", "--kind=q4_0", "--override=attn_q=f16", "--override=output=bf16",
