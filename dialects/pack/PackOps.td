@@ -57,6 +57,17 @@ def RopeStyle : I32EnumAttr<"RopeStyle", "which two values of a head turn togeth
   let cppNamespace = "::izhc::pack";
 }
 
+// Numbered as plan::Input.
+def StepInput : I32EnumAttr<"StepInput", "an array that the runtime fills for a step", [
+  I32EnumAttrCase<"Ids", 0, "ids">,
+  I32EnumAttrCase<"Positions", 1, "positions">,
+  I32EnumAttrCase<"Slots", 2, "slots">,
+  I32EnumAttrCase<"OutputRows", 3, "output_rows">,
+  I32EnumAttrCase<"Tiles", 4, "tiles">,
+  I32EnumAttrCase<"Pages", 5, "pages">]> {
+  let cppNamespace = "::izhc::pack";
+}
+
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
@@ -129,6 +140,29 @@ def PackWeightOp : PackOp<"weight", [Pure]> {
 
 def PackVectorOp : PackOp<"vector", [Pure]> {
   let summary = "names a vector of the model, stored as float32";
+  let description = [{
+    The tensor `name` of the file, or `values` where the compiler made them.
+  }];
+  let arguments = (ins StrAttr:$name, OptionalAttr<DenseF32ArrayAttr>:$values);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$name (`values` $values^)? attr-dict `:` type($result)";
+}
+
+def PackInputOp : PackOp<"input", [Pure]> {
+  let summary = "an array that the runtime fills for a step";
+  let description = [{
+    `%slots = pack.input slots : tensor<?xi32>`
+  }];
+  let arguments = (ins StepInput:$kind);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$kind attr-dict `:` type($result)";
+}
+
+def PackStateOp : PackOp<"state", [Pure]> {
+  let summary = "names a cache as the step finds it";
+  let description = [{
+    `%c = pack.state "blk.0.cache" : !pack.kv<3 x 64, page 64>`
+  }];
   let arguments = (ins StrAttr:$name);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";
@@ -181,7 +215,7 @@ def QuantizeOp : PackOp<"quantize", [AttrSizedOperandSegments]> {
     input and the row set is `outputs`.
 
     block32: scale = amax / 127 and code = round_half_even(v * (127 / amax)) over
-    each 32 values (scale 0 and codes 0 where amax is 0).
+    each 32 values. An amax below 2^-100 counts as 0: scale 0, codes 0.
     block256: S = amax over 256 / 127; a block of 32 with maximum m takes
     n = min(15, exponent(amax256 / m)) (floor of log2; 15 where m is 0), the group's step is
     S * 2^-max(n), a block's exponent is max(n) - n and its codes are
