@@ -132,6 +132,12 @@ uint64_t cpu_features() {
   return found;
 }
 
+uint64_t cpu_features_known() {
+  uint64_t bits = 0;
+  for (const Feature& feature : kFeatures) bits |= uint64_t{1} << feature.bit;
+  return bits;
+}
+
 const char* cpu_feature_name(unsigned bit) {
   for (const Feature& feature : kFeatures) {
     if (feature.bit == bit) return feature.name;

@@ -16,6 +16,9 @@ const char* cpu_arch();
 // Asked once; tile permission is requested from the system where it is needed.
 uint64_t cpu_features();
 
+// The bits that have a name, of all machines.
+uint64_t cpu_features_known();
+
 // The name of feature `bit`, or NULL if this runtime knows none.
 const char* cpu_feature_name(unsigned bit);
 

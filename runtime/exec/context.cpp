@@ -1,0 +1,236 @@
+// Creating and ending contexts and sequences.
+
+#include "runtime/exec/context.h"
+
+#include "runtime/base/status.h"
+#include "runtime/platform/cores.h"
+#include "runtime/platform/memory.h"
+
+namespace izh {
+namespace {
+
+using Number = unsigned long long;
+
+constexpr uint32_t kDefaultTokens = 4096;
+constexpr uint32_t kMaxTokens = 1u << 24;
+constexpr uint32_t kMaxSequences = 4096;
+
+izh_status no_memory(izh_error* error) {
+  return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the context's tables");
+}
+
+izh_status set_sizes(izh_context* context, const izh_context_options& options, izh_error* error) {
+  const uint32_t trained = context->model->image.root.model.context;
+  context->tokens = options.tokens;
+  if (context->tokens == 0) {
+    context->tokens = trained && trained < kDefaultTokens ? trained : kDefaultTokens;
+  }
+  context->max_sequences = options.sequences ? options.sequences : 1;
+  if (context->tokens > kMaxTokens || context->max_sequences > kMaxSequences) {
+    return fail(error, IZH_LIMIT,
+                "a context for %u tokens in %u sequences was asked for, but at most %u in %u are "
+                "possible", context->tokens, context->max_sequences, kMaxTokens, kMaxSequences);
+  }
+  // The last page of each sequence may be partly empty.
+  context->pool_pages = context->tokens / kPageTokens + uint64_t{context->max_sequences};
+  return IZH_OK;
+}
+
+// Tells the whole sum before anything is taken. Nothing overflows: the loader
+// and set_sizes have limited arena, pages and their numbers.
+izh_status check_memory(const izh_context& context, izh_error* error) {
+  const Root& root = context.model->image.root;
+  const uint64_t limit = memory_limit();
+  uint64_t page = 0;
+  for (const uint64_t page_bytes : root.states) page += page_bytes;
+  const uint64_t room = limit > root.plan.arena_bytes ? limit - root.plan.arena_bytes : 0;
+  if (page == 0 ? room != 0 : context.pool_pages <= room / page) return IZH_OK;
+  return fail(error, IZH_OUT_OF_MEMORY,
+              "%s needs %llu MiB of buffers and %llu KiB of cache for each %u tokens, %llu times, "
+              "but this process may use %llu MiB: ask for fewer tokens or sequences",
+              context.model->path.data(), static_cast<Number>(root.plan.arena_bytes >> 20),
+              static_cast<Number>(page >> 10), kPageTokens, static_cast<Number>(context.pool_pages),
+              static_cast<Number>(limit >> 20));
+}
+
+izh_status make_buffers(izh_context* context, izh_error* error) {
+  const Root& root = context->model->image.root;
+  context->arena = pages_alloc(root.plan.arena_bytes, /*huge=*/true);
+  if (!context->arena) {
+    return fail(error, IZH_OUT_OF_MEMORY, "the system refuses %llu MiB for the buffers of %s",
+                static_cast<Number>(root.plan.arena_bytes >> 20), context->model->path.data());
+  }
+  for (const uint64_t page_bytes : root.states) {
+    // Small pages: a short conversation then touches a small part of each pool.
+    void* pool = pages_alloc(page_bytes * context->pool_pages, /*huge=*/false);
+    if (!pool || !context->pools.push(pool)) {
+      if (pool) pages_free(pool, page_bytes * context->pool_pages);
+      return fail(error, IZH_OUT_OF_MEMORY,
+                  "the system refuses the cache of %s (%llu MiB a layer): ask for fewer tokens",
+                  context->model->path.data(),
+                  static_cast<Number>((page_bytes * context->pool_pages) >> 20));
+    }
+  }
+  return context->pages.init(static_cast<uint32_t>(context->pool_pages)) ? IZH_OK
+                                                                         : no_memory(error);
+}
+
+izh_status make_inputs(izh_context* context, izh_error* error) {
+  const PlanFacts& plan = context->model->image.root.plan;
+  // Each token may be a tile of its own; a step names each page at most once.
+  const uint64_t counts[kInputs] = {plan.max_tokens,  plan.max_tokens,
+                                    plan.max_tokens,  plan.max_outputs,
+                                    plan.max_tokens * 4u, context->pool_pages};
+  // Rounded to whole cache lines, and one more line for aligning the first.
+  constexpr uint64_t kLine = kBindingAlignment / sizeof(int32_t);
+  uint64_t total = kLine;
+  for (const uint64_t count : counts) total += (count + kLine - 1) / kLine * kLine;
+  if (!context->input_memory.resize(static_cast<size_t>(total))) return no_memory(error);
+  const uintptr_t start = reinterpret_cast<uintptr_t>(context->input_memory.data());
+  int32_t* next = context->input_memory.data() +
+                  (-start & (kBindingAlignment - 1)) / sizeof(int32_t);
+  for (uint32_t i = 0; i < kInputs; ++i) {
+    context->inputs[i] = next;
+    next += (counts[i] + kLine - 1) / kLine * kLine;
+  }
+  return IZH_OK;
+}
+
+izh_status bind(izh_context* context, izh_error* error) {
+  void* inputs[kInputs];
+  for (uint32_t i = 0; i < kInputs; ++i) inputs[i] = context->inputs[i];
+  const Spaces spaces = {context->arena, context->pools.data(), inputs};
+  return program_bind(*context->model, spaces, &context->program) ? IZH_OK : no_memory(error);
+}
+
+izh_status make_threads(izh_context* context, uint32_t threads, izh_error* error) {
+  Cores cores;
+  usable_cores(&cores);
+  return team_create(threads ? threads : default_threads(cores), cores, &context->team, error);
+}
+
+// Reading ahead what memory cannot hold would only push it out again.
+void read_ahead(const izh_model& model) {
+  const SectionFacts& weights = model.image.root.weights_section;
+  if (weights.size < memory_limit() / 2) file_read_ahead(model.file, weights.offset, weights.size);
+}
+
+izh_status build(izh_context* context, const izh_context_options& options, izh_error* error) {
+  if (!context->model->code.data) {
+    return fail(error, IZH_INVALID_ARGUMENT, "%s was opened without its code",
+                context->model->path.data());
+  }
+  IZH_TRY(set_sizes(context, options, error));
+  IZH_TRY(check_memory(*context, error));
+  read_ahead(*context->model);
+  IZH_TRY(make_buffers(context, error));
+  IZH_TRY(make_inputs(context, error));
+  IZH_TRY(bind(context, error));
+  return make_threads(context, options.threads, error);
+}
+
+}  // namespace
+
+void sequence_cover(izh_sequence* sequence, uint32_t length) {
+  while (sequence->pages.size() < pages_for(length)) {
+    // Room was reserved when the sequence was made.
+    (void)sequence->pages.push(sequence->context->pages.take());
+  }
+}
+
+void sequence_cut(izh_sequence* sequence, uint32_t length) {
+  while (sequence->pages.size() > pages_for(length)) {
+    sequence->context->pages.give(sequence->pages.back());
+    sequence->pages.pop();
+  }
+}
+
+}  // namespace izh
+
+using namespace izh;
+
+izh_status izh_context_create(const izh_model* model, const izh_context_options* options,
+                              izh_context** out, izh_error* error) {
+  if (!model || !out) {
+    return fail(error, IZH_INVALID_ARGUMENT,
+                "izh_context_create needs a model and a place for the context");
+  }
+  *out = nullptr;
+  izh_context* context = heap_create<izh_context>();
+  if (!context) return no_memory(error);
+  context->model = model;
+  const izh_status status = build(context, options ? *options : izh_context_options(), error);
+  if (status != IZH_OK) {
+    izh_context_destroy(context);
+    return status;
+  }
+  *out = context;
+  return IZH_OK;
+}
+
+void izh_context_destroy(izh_context* context) {
+  if (!context) return;
+  team_destroy(context->team);
+  while (!context->sequences.empty()) izh_sequence_destroy(context->sequences.back());
+  const Root& root = context->model->image.root;
+  for (size_t i = 0; i < context->pools.size(); ++i) {
+    pages_free(context->pools[i], root.states[i] * context->pool_pages);
+  }
+  pages_free(context->arena, root.plan.arena_bytes);
+  heap_destroy(context);
+}
+
+uint32_t izh_context_threads(const izh_context* context) { return team_threads(context->team); }
+
+uint32_t izh_context_tokens(const izh_context* context) { return context->tokens; }
+
+izh_status izh_sequence_create(izh_context* context, izh_sequence** out, izh_error* error) {
+  if (!context || !out) {
+    return fail(error, IZH_INVALID_ARGUMENT,
+                "izh_sequence_create needs a context and a place for the sequence");
+  }
+  *out = nullptr;
+  if (context->sequences.size() >= context->max_sequences) {
+    return fail(error, IZH_LIMIT,
+                "the context was created for %u sequences and has as many: destroy one, or create "
+                "it for more", context->max_sequences);
+  }
+  izh_sequence* sequence = heap_create<izh_sequence>();
+  if (!sequence) return no_memory(error);
+  sequence->context = context;
+  if (!sequence->pages.reserve(pages_for(context->tokens)) || !context->sequences.push(sequence)) {
+    heap_destroy(sequence);
+    return no_memory(error);
+  }
+  *out = sequence;
+  return IZH_OK;
+}
+
+void izh_sequence_destroy(izh_sequence* sequence) {
+  if (!sequence) return;
+  izh_context* context = sequence->context;
+  sequence_cut(sequence, 0);
+  context->used_tokens -= sequence->length;
+  for (izh_sequence*& entry : context->sequences) {
+    if (entry != sequence) continue;
+    entry = context->sequences.back();
+    context->sequences.pop();
+    break;
+  }
+  heap_destroy(sequence);
+}
+
+uint32_t izh_sequence_length(const izh_sequence* sequence) { return sequence->length; }
+
+izh_status izh_sequence_truncate(izh_sequence* sequence, uint32_t length, izh_error* error) {
+  if (!sequence) return fail(error, IZH_INVALID_ARGUMENT, "izh_sequence_truncate needs a sequence");
+  if (length > sequence->length) {
+    return fail(error, IZH_INVALID_ARGUMENT,
+                "a sequence of %u tokens cannot be truncated to %u: it can only become shorter",
+                sequence->length, length);
+  }
+  sequence_cut(sequence, length);
+  sequence->context->used_tokens -= sequence->length - length;
+  sequence->length = length;
+  return IZH_OK;
+}

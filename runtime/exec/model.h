@@ -1,0 +1,47 @@
+// A loaded artifact: the C API's izh_model, as exec and text see it.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/base/array.h"
+#include "runtime/base/span.h"
+#include "runtime/exec/image.h"
+#include "runtime/exec/variant.h"
+#include "runtime/include/izh/izh.h"
+#include "runtime/platform/file.h"
+
+namespace izh {
+
+constexpr size_t kReasonBytes = 256;
+
+// Opens the artifact of `size` bytes at `data` (64-byte aligned, and outliving
+// the model) as izh_model_open does. `name` stands for the path in sentences.
+// With `run` false its code is verified but not made runnable: for fuzzers,
+// whose contexts must not be created.
+[[nodiscard]] izh_status model_open_memory(const uint8_t* data, uint64_t size, const char* name,
+                                           const izh_model_options* options, bool run,
+                                           izh_model** out, izh_error* error);
+
+}  // namespace izh
+
+// Constant after opening, but for the slot of the text layer.
+struct izh_model {
+  izh::MappedFile file;
+  izh::Image image;
+  izh::MappedCode code;                 // of the chosen variant
+  uint32_t variant = 0;                 // index of the chosen one
+  izh::Array<char> path;                // for sentences
+  izh::Array<char> reasons;             // kReasonBytes a variant, zero-terminated
+
+  // The tokenizer section; empty if the model has none. Its hash is checked,
+  // its content is the text layer's to verify.
+  izh::Span<const uint8_t> tokenizer;
+
+  // The text layer's own object, made at the first use: whoever wins the
+  // exchange from NULL keeps it. `text_destroy` (set before the exchange) ends
+  // it with the model.
+  mutable std::atomic<void*> text{nullptr};
+  mutable std::atomic<void (*)(void*)> text_destroy{nullptr};
+};

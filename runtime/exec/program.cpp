@@ -1,0 +1,92 @@
+// The plan loop.
+
+#include "runtime/exec/program.h"
+
+namespace izh {
+namespace {
+
+void* address_of(const izh_model& model, const Spaces& spaces, const BindingFacts& binding) {
+  const Image& image = model.image;
+  // Kernels only read what is mapped from the file; their bindings have one type.
+  uint8_t* file = const_cast<uint8_t*>(image.data);
+  switch (binding.space) {
+    case Space::Arena: return static_cast<uint8_t*>(spaces.arena) + binding.offset;
+    case Space::Weights: return file + image.root.weights_section.offset + binding.offset;
+    case Space::Constants: return file + image.root.constants_section.offset + binding.offset;
+    case Space::State: return spaces.states[binding.offset];
+    case Space::Input: return spaces.inputs[binding.offset];
+  }
+  return nullptr;
+}
+
+// True for a last dispatch that does nothing but fill the logits (the
+// destination is the last binding): nothing after it reads the arena, and it
+// changes no state.
+bool fills_only_logits(const Root& root, size_t index) {
+  const DispatchFacts& dispatch = root.dispatches[index];
+  if (index + 1 != root.dispatches.size() || dispatch.binding_count == 0) return false;
+  const BindingFacts* bindings = root.bindings.data() + dispatch.first_binding;
+  for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
+    if (bindings[i].space == Space::State) return false;
+  }
+  const BindingFacts& last = bindings[dispatch.binding_count - 1];
+  return last.space == Space::Arena && last.offset == root.plan.logits_offset;
+}
+
+// Kernels have no type information before their first instruction.
+#if defined(__clang__)
+__attribute__((no_sanitize("function")))
+#endif
+void run_piece(void* argument, uint32_t phase, uint32_t piece) {
+  const Program* program = static_cast<const Program*>(argument);
+  const Program::Dispatch& dispatch = program->dispatches[phase];
+  const int64_t begin = static_cast<int64_t>(piece) * dispatch.grain;
+  const int64_t left = dispatch.units - begin;
+  const int64_t count = left < dispatch.grain ? left : dispatch.grain;
+  dispatch.kernel(dispatch.bindings, program->params, begin, begin + count);
+}
+
+}  // namespace
+
+bool program_bind(const izh_model& model, const Spaces& spaces, Program* out) {
+  const Root& root = model.image.root;
+  const VariantFacts& variant = root.variants[model.variant];
+  if (!out->bindings.resize(root.bindings.size())) return false;
+  if (!out->dispatches.resize(root.dispatches.size())) return false;
+  if (!out->pieces.resize(root.dispatches.size())) return false;
+  for (size_t i = 0; i < root.bindings.size(); ++i) {
+    out->bindings[i] = address_of(model, spaces, root.bindings[i]);
+  }
+  for (size_t i = 0; i < root.dispatches.size(); ++i) {
+    const DispatchFacts& facts = root.dispatches[i];
+    const uint32_t entry = root.entries[variant.first_entry + facts.kernel];
+    Program::Dispatch& dispatch = out->dispatches[i];
+    dispatch.kernel =
+        reinterpret_cast<Kernel>(reinterpret_cast<uintptr_t>(model.code.data) + entry);
+    dispatch.bindings = out->bindings.data() + facts.first_binding;
+    dispatch.units_each = static_cast<int64_t>(facts.units);
+    dispatch.grain = facts.grain;
+    dispatch.extent = facts.extent;
+    dispatch.only_logits = fills_only_logits(root, i);
+  }
+  return true;
+}
+
+void program_run(Program* program, Team* team, uint32_t tokens, uint32_t outputs, uint32_t tiles) {
+  program->params[0] = tokens;
+  program->params[1] = outputs;
+  program->params[2] = tiles;
+  const int64_t counts[kExtents] = {1, tokens, outputs, tiles};
+  for (size_t i = 0; i < program->dispatches.size(); ++i) {
+    Program::Dispatch& dispatch = program->dispatches[i];
+    dispatch.units = dispatch.units_each * counts[static_cast<size_t>(dispatch.extent)];
+    if (dispatch.only_logits && outputs == 0) dispatch.units = 0;
+    // In range: the loader has limited units, and grain is at least 1.
+    program->pieces[i] =
+        static_cast<uint32_t>((dispatch.units + dispatch.grain - 1) / dispatch.grain);
+  }
+  team_run(team, {program->pieces.data(), static_cast<uint32_t>(program->pieces.size()),
+                  &run_piece, program});
+}
+
+}  // namespace izh

@@ -1,0 +1,47 @@
+// The plan made ready to run: kernels and bindings as addresses, in one flat
+// table that all threads walk.
+
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/array.h"
+#include "runtime/exec/model.h"
+#include "runtime/platform/team.h"
+
+namespace izh {
+
+// Computes units begin..end of a dispatch. `params`: [0] tokens, [1] outputs,
+// [2] tiles of the step.
+using Kernel = void (*)(void* const* bindings, const int64_t* params, int64_t begin, int64_t end);
+
+// Where the spaces of a context are.
+struct Spaces {
+  void* arena;
+  void* const* states;   // base of each state's pool
+  void* const* inputs;   // the kInputs arrays
+};
+
+struct Program {
+  struct Dispatch {
+    Kernel kernel;
+    void* const* bindings;
+    int64_t units;         // in this step
+    int64_t units_each;    // times the extent's count
+    int64_t grain;
+    Extent extent;
+    bool only_logits;      // useless in a step without outputs
+  };
+  Array<Dispatch> dispatches;
+  Array<void*> bindings;
+  Array<uint32_t> pieces;  // of each dispatch in this step
+  int64_t params[4] = {};
+};
+
+// Resolves the plan of `model`. False if there is no memory.
+[[nodiscard]] bool program_bind(const izh_model& model, const Spaces& spaces, Program* out);
+
+// Runs one step; the input arrays are filled.
+void program_run(Program* program, Team* team, uint32_t tokens, uint32_t outputs, uint32_t tiles);
+
+}  // namespace izh
