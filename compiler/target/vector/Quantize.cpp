@@ -35,7 +35,7 @@ private:
   void encodeGroup256(Value group);
   Values scratchBlock(Value offset);
   Value largest(const Values &values);
-  Value reciprocal(Value numerator, Value value, Value tested);
+  Value reciprocal(Value numerator, Value maximum);
   void storeCodes(const Values &values, Value factor, Value block, Value sumFactor);
   void storeSums(const Values &codes, Value block, Value sumFactor);
 
@@ -132,6 +132,10 @@ void Quantize::copyRow() {
   forEachPiece(k, width, lanes, [&](Value offset, int64_t piece) {
     k.store(normalized(offset, piece), k.at(record, offset), 4);
   });
+  Value behind = k.at(record, 4 * width);
+  forEachPiece(k, layout.padded - width, lanes, [&](Value offset, int64_t piece) {
+    k.store(k.zero(k.vec(piece, k.f32())), k.at(behind, offset), 4);
+  });
 }
 
 // Values from..from+count of the row, then zeros up to 256.
@@ -196,11 +200,10 @@ Value Quantize::largest(const Values &values) {
   return k.maxLanes(left[0]);
 }
 
-// numerator / value, or 0 where `tested` is tiny.
-Value Quantize::reciprocal(Value numerator, Value value, Value tested) {
-  Type type = value.getType();
-  Value tiny = k.less(tested, k.constFloat(tested.getType(), kTiny));
-  return k.select(tiny, k.zero(type), k.div(numerator, value));
+// numerator / maximum, or 0 where the maximum is tiny.
+Value Quantize::reciprocal(Value numerator, Value maximum) {
+  Value tiny = k.less(maximum, k.constFloat(k.f32(), kTiny));
+  return k.select(tiny, k.zero(k.f32()), k.div(numerator, maximum));
 }
 
 void Quantize::encodeBlock32(const Values &values, Value block) {
@@ -209,7 +212,7 @@ void Quantize::encodeBlock32(const Values &values, Value block) {
   Value tiny = k.less(maximum, k.constFloat(k.f32(), kTiny));
   Value scale = k.select(tiny, k.zero(k.f32()), k.div(maximum, limit));
   k.store(scale, k.at(k.at(record, layout.scales), k.mul(block, 4)), 4);
-  storeCodes(values, reciprocal(limit, maximum, maximum), block, scale);
+  storeCodes(values, reciprocal(limit, maximum), block, scale);
 }
 
 // The group's values are in the scratch.
@@ -230,17 +233,14 @@ void Quantize::encodeGroup256(Value group) {
   Value n = k.min(k.constInt(ints8, 127 + 15), k.andBits(k.shrU(ratio, 23), 0xff));
   n = k.sub(n, k.constInt(ints8, 127));
   Value most = k.maxLanes(n);
-  // 2^-e as bits is (127 - e) << 23.
-  auto powerOf = [&](Value exponent) {
-    Type type = exponent.getType();
-    Value bits = k.shl(k.sub(k.constInt(type, 127), exponent), 23);
-    return k.bitcast(bits, isa<VectorType>(type) ? floats8 : k.f32());
-  };
-  Value step = k.mul(scale, powerOf(most));
+  // 2^-most as bits.
+  Value power = k.bitcast(k.shl(k.sub(k.constInt(k.i32(), 127), most), 23), k.f32());
+  Value step = k.mul(scale, power);
   k.store(step, k.at(k.at(record, layout.scales), k.mul(group, 4)), 4);
-  Value steps = k.mul(k.splat(scale, 8), powerOf(n));
-  Value one = k.constFloat(floats8, 1.0);
-  k.store(reciprocal(one, steps, k.splat(maximum, 8)), blockReciprocals, 32);
+  // (127 / maximum) * 2^n
+  Value perStep = reciprocal(k.constFloat(k.f32(), 127.0), maximum);
+  Value powers = k.bitcast(k.shl(k.add(n, 127), 23), floats8);
+  k.store(k.mul(k.splat(perStep, 8), powers), blockReciprocals, 32);
   Value exponents = k.shl(k.sub(k.splat(most, 8), n), 23);
   k.store(exponents, blockExponents, 32);
   k.store(exponents, k.at(k.at(record, layout.exponents), k.mul(group, 32)), 4);

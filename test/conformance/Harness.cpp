@@ -1,0 +1,201 @@
+// Maps a target's code as the runtime does: copied to fresh pages, then made
+// executable.
+
+#include "test/conformance/Harness.h"
+#include "dialects/pack/Pack.h"
+#include "dialects/plan/Plan.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/TargetParser/Host.h"
+#include <chrono>
+#include <cstdlib>
+#include <sys/mman.h>
+
+namespace izhc::conformance {
+
+namespace {
+
+struct Feature {
+  unsigned bit;
+  const char *name, *arch;
+};
+const Feature features[] = {
+#define IZH_CPU_FEATURE(bit, name, arch) {bit, #name, #arch},
+#include "runtime/schema/cpu_features.def"
+};
+
+// LLVM puts dots and dashes into some names: sse4.1, amx-tile.
+std::string plain(llvm::StringRef name) {
+  std::string result;
+  for (char c : name)
+    if (llvm::isAlnum(c))
+      result.push_back(c);
+  return result;
+}
+
+uint64_t hostFeatures() {
+  std::string arch = llvm::Triple(llvm::sys::getProcessTriple()).getArchName().str();
+  uint64_t bits = 0;
+  for (const auto &entry : llvm::sys::getHostCPUFeatures())
+    for (const Feature &feature : features)
+      if (entry.second && arch == feature.arch && plain(entry.first()) == feature.name)
+        bits |= uint64_t(1) << feature.bit;
+  return bits;
+}
+
+constexpr size_t kGuard = 256;
+constexpr uint8_t kGuardByte = 0xA5;
+
+} // namespace
+
+bool runsHere(const Target &target) {
+  if (target.arch() != llvm::Triple(llvm::sys::getProcessTriple()).getArchName())
+    return false;
+  return (target.requiredFeatures() & ~hostFeatures()) == 0;
+}
+
+Buffer::Buffer(size_t bytes, uint8_t fill) : bytes(bytes) {
+  size_t total = (bytes + 2 * kGuard + 63) / 64 * 64;
+  auto *block = static_cast<uint8_t *>(std::aligned_alloc(64, total));
+  std::memset(block, kGuardByte, total);
+  start = block + kGuard;
+  std::memset(start, fill, bytes);
+}
+
+Buffer::~Buffer() {
+  for (size_t i = 0; i < kGuard; ++i) {
+    if (start[-1 - ptrdiff_t(i)] == kGuardByte && start[bytes + i] == kGuardByte)
+      continue;
+    ADD_FAILURE() << "a kernel wrote " << i + 1 << " bytes outside of a buffer of " << bytes;
+    break;
+  }
+  std::free(start - kGuard);
+}
+
+mlir::MLIRContext &context() {
+  static mlir::MLIRContext *context = [] {
+    mlir::DialectRegistry registry;
+    registry.insert<pack::PackDialect, plan::PlanDialect>();
+    auto *result = new mlir::MLIRContext(registry, mlir::MLIRContext::Threading::DISABLED);
+    result->loadAllAvailableDialects();
+    return result;
+  }();
+  return *context;
+}
+
+Kernel::Kernel(Target &target, const std::string &text) { compile(target, text); }
+
+void Kernel::compile(Target &target, const std::string &text) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context());
+  if (!module) {
+    ADD_FAILURE() << "the test's kernel can't be parsed:\n" << text;
+    return;
+  }
+  std::vector<std::string> order;
+  for (auto kernel : module->getOps<plan::KernelOp>())
+    order.push_back(kernel.getSymName().str());
+  ASSERT_EQ(order.size(), 1u) << "tests compile one kernel at a time";
+  ASSERT_TRUE(succeeded(target.lowerKernels(*module))) << text;
+  auto blob = target.emit(*module, order);
+  ASSERT_TRUE(succeeded(blob)) << text;
+  bytes = blob->bytes.size();
+  mapped = (bytes + 4095) / 4096 * 4096;
+  void *pages = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  std::memcpy(pages, blob->bytes.data(), bytes);
+  ASSERT_EQ(mprotect(pages, mapped, PROT_READ | PROT_EXEC), 0);
+  __builtin___clear_cache(static_cast<char *>(pages), static_cast<char *>(pages) + mapped);
+  code = pages;
+  entry = blob->entries.front();
+}
+
+Kernel::~Kernel() {
+  if (code)
+    munmap(code, mapped);
+}
+
+void Kernel::run(std::vector<void *> bindings, Step step, int64_t begin, int64_t end) const {
+  using Function = void (*)(void *const *, const int64_t *, int64_t, int64_t);
+  auto function = reinterpret_cast<Function>(static_cast<uint8_t *>(code) + entry);
+  int64_t params[3] = {step.tokens, step.outputs, step.tiles};
+  function(bindings.data(), params, begin, end);
+}
+
+static const TargetList &targets() {
+  static const TargetList list = allTargets();
+  return list;
+}
+
+void TargetTest::SetUp() {
+  if (!runsHere(target()))
+    GTEST_SKIP() << "this machine can't run code for " << target().name().str();
+}
+
+Target &TargetTest::target() { return *targets()[GetParam()]; }
+
+std::vector<int> targetIndices() {
+  std::vector<int> indices(targets().size());
+  for (size_t i = 0; i < indices.size(); ++i)
+    indices[i] = int(i);
+  return indices;
+}
+
+std::string targetName(const testing::TestParamInfo<int> &info) {
+  std::string name = targets()[info.param]->name().str();
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  return name;
+}
+
+// The generator of Steele, Lea and Flood (splitmix64).
+uint32_t Random::bits() {
+  uint64_t z = state += 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return uint32_t((z ^ (z >> 31)) >> 32);
+}
+
+std::vector<float> Random::floats(size_t count, float scale) {
+  std::vector<float> result(count);
+  for (float &value : result)
+    value = scale * next();
+  return result;
+}
+
+std::string fill(std::string text, std::vector<std::pair<std::string, std::string>> values) {
+  std::string result;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] != '$') {
+      result.push_back(text[i++]);
+      continue;
+    }
+    size_t end = i + 1;
+    while (end < text.size() && llvm::isAlpha(text[end]))
+      ++end;
+    std::string name = text.substr(i + 1, end - i - 1);
+    bool found = false;
+    for (const auto &[key, value] : values)
+      if (key == name) {
+        result += value;
+        found = true;
+      }
+    EXPECT_TRUE(found) << "no value for $" << name;
+    i = end;
+  }
+  return result;
+}
+
+double fastest(int repeats, const std::function<void()> &call) {
+  double best = 1e30;
+  for (int i = 0; i < repeats; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    call();
+    auto end = std::chrono::steady_clock::now();
+    best = std::min(best, std::chrono::duration<double, std::nano>(end - start).count());
+  }
+  return best;
+}
+
+} // namespace izhc::conformance

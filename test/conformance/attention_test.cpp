@@ -1,0 +1,150 @@
+// pack.attention of every target against softmax attention in double
+// precision, and against itself with tokens grouped otherwise.
+
+#include "compiler/formats/Format.h"
+#include "test/conformance/Harness.h"
+#include <cmath>
+#include <numeric>
+
+using namespace izhc;
+using namespace izhc::conformance;
+
+namespace {
+
+constexpr int64_t kPage = 64;
+constexpr float kScale = 0.125f;
+
+struct Shape {
+  int64_t heads, kvHeads, dim;
+};
+
+// A sequence of `context` tokens in pages that lie in the pool in any order,
+// among unused slots filled with NaN.
+struct Sequence {
+  Shape shape;
+  int64_t context;
+  Array<int32_t> pages;
+  Array<uint16_t> cache;
+
+  Sequence(Shape shape, int64_t context)
+      : shape(shape), context(context), pages((context + kPage - 1) / kPage),
+        cache((pages.count + 2) * pageHalves()) {
+    std::fill(&cache[0], &cache[0] + cache.count, uint16_t(0x7e00));
+    for (size_t i = 0; i < pages.count; ++i)
+      pages[i] = int32_t(pages.count - i);
+    Random random(context + shape.dim);
+    for (int64_t t = 0; t < context; ++t)
+      for (int64_t h = 0; h < shape.kvHeads; ++h)
+        for (int64_t d = 0; d < shape.dim; ++d) {
+          key(t, h, d) = floatToHalf(2 * random.next());
+          value(t, h, d) = floatToHalf(random.next());
+        }
+  }
+  int64_t pageHalves() const { return 2 * shape.kvHeads * shape.dim * kPage; }
+  uint16_t &key(int64_t t, int64_t h, int64_t d) {
+    return cache[pages[t / kPage] * pageHalves() + (h * shape.dim + d) * kPage + t % kPage];
+  }
+  uint16_t &value(int64_t t, int64_t h, int64_t d) {
+    return cache[pages[t / kPage] * pageHalves() + pageHalves() / 2 +
+                 (h * kPage + t % kPage) * shape.dim + d];
+  }
+};
+
+std::string kernelText(Shape shape) {
+  return fill(R"(
+    plan.kernel @k(%q: $row, %c: $kv, %t: memref<?x4xi32>, %p: memref<?xi32>, %o: $row) {
+      pack.attention %q cache %c tiles %t pages %p into %o
+        {scale = 0.125 : f32, heads = $h : i64, tile = 8 : i64}
+        : ($row, $kv, memref<?x4xi32>, memref<?xi32>, $row) -> ()
+    })", {{"row", "memref<?x" + number(shape.heads * shape.dim) + "xf32>"},
+          {"kv", "!pack.kv<" + number(shape.kvHeads) + " x " + number(shape.dim) + ", page 64>"},
+          {"h", number(shape.heads)}});
+}
+
+// Softmax attention of one head of one row.
+std::vector<double> expected(Sequence &s, const float *query, int64_t position, int64_t kvHead) {
+  std::vector<double> weights, out(s.shape.dim);
+  for (int64_t t = 0; t <= position; ++t) {
+    double dot = 0;
+    for (int64_t d = 0; d < s.shape.dim; ++d)
+      dot += double(query[d]) * halfToFloat(s.key(t, kvHead, d));
+    weights.push_back(dot * kScale);
+  }
+  double most = *std::max_element(weights.begin(), weights.end()), total = 0;
+  for (double &weight : weights)
+    total += weight = std::exp(weight - most);
+  for (int64_t t = 0; t <= position; ++t)
+    for (int64_t d = 0; d < s.shape.dim; ++d)
+      out[d] += weights[t] / total * halfToFloat(s.value(t, kvHead, d));
+  return out;
+}
+
+class AttentionTest : public TargetTest {
+protected:
+  // The last `rows` tokens of a context, in tiles of at most `perTile` rows.
+  std::vector<float> run(const Kernel &kernel, Sequence &s, Array<float> &queries, int64_t rows,
+                         int64_t perTile);
+  void check(Shape shape, int64_t context, int64_t rows);
+};
+
+std::vector<float> AttentionTest::run(const Kernel &kernel, Sequence &s, Array<float> &queries,
+                                      int64_t rows, int64_t perTile) {
+  std::vector<int32_t> entries;
+  for (int64_t row = 0; row < rows; row += perTile)
+    for (int64_t word : {row, std::min(perTile, rows - row), s.context - rows + row, int64_t(0)})
+      entries.push_back(int32_t(word));
+  Array<int32_t> tiles(entries);
+  Array<float> out(queries.count, 0xEE);
+  int64_t count = entries.size() / 4, units = count * s.shape.kvHeads;
+  std::vector<void *> bindings = {queries.data(), s.cache.data(), tiles.data(), s.pages.data(),
+                                  out.data()};
+  kernel.run(bindings, {rows, rows, count}, 0, units / 2);
+  kernel.run(bindings, {rows, rows, count}, units / 2, units);
+  return {&out[0], &out[0] + out.count};
+}
+
+void AttentionTest::check(Shape shape, int64_t context, int64_t rows) {
+  SCOPED_TRACE("heads " + number(shape.heads) + "/" + number(shape.kvHeads) + " dim " +
+               number(shape.dim) + " context " + number(context) + " rows " + number(rows));
+  Kernel kernel(target(), kernelText(shape));
+  ASSERT_TRUE(bool(kernel));
+  Sequence s(shape, context);
+  Array<float> queries(Random(rows).floats(rows * shape.heads * shape.dim, 2.0f));
+  std::vector<float> out = run(kernel, s, queries, rows, 8);
+  int64_t group = shape.heads / shape.kvHeads;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      int64_t at = (row * shape.heads + head) * shape.dim;
+      auto wanted = expected(s, &queries[at], context - rows + row, head / group);
+      for (int64_t d = 0; d < shape.dim; ++d)
+        ASSERT_NEAR(out[at + d], wanted[d], 3e-6) << row << " " << head << " " << d;
+    }
+  for (int64_t perTile : {1, 3, 5})
+    EXPECT_EQ(std::memcmp(run(kernel, s, queries, rows, perTile).data(), out.data(),
+                          4 * out.size()), 0)
+        << "the result depends on tiles: " << perTile << " rows";
+}
+
+TEST_P(AttentionTest, StartsWithOneToken) { check({3, 1, 64}, 1, 1); }
+
+TEST_P(AttentionTest, MatchesSoftmaxAtEveryGroupSize) {
+  for (int64_t group : {1, 2, 3, 4, 5, 6, 7, 8})
+    check({2 * group, 2, 64}, 150, 11);
+}
+
+TEST_P(AttentionTest, CrossesPagesWithinATile) {
+  check({3, 1, 64}, 68, 8);
+  check({4, 2, 64}, 64, 64);
+  check({4, 2, 64}, 65, 3);
+}
+
+TEST_P(AttentionTest, TakesAnyHeadSize) {
+  for (int64_t dim : {16, 48, 80, 96, 128, 256})
+    check({4, 2, dim}, 70, 4);
+  check({2, 2, 100}, 70, 4);
+  check({3, 1, 37}, 70, 4);
+}
+
+IZH_FOR_EACH_TARGET(AttentionTest);
+
+} // namespace
