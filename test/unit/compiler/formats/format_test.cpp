@@ -1,0 +1,120 @@
+// The registry and the bit fields of every format in it.
+
+#include "test/unit/compiler/formats/random_blocks.h"
+
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace izhc;
+using namespace izhc::test;
+
+TEST(FormatRegistryTest, HoldsExactlyTheFilesOfTheFolder) {
+  std::set<std::string> files, names;
+  for (const auto &entry :
+       std::filesystem::directory_iterator(IZH_SOURCE_DIR "/compiler/formats")) {
+    std::string stem = entry.path().stem().string();
+    if (entry.path().extension() == ".cpp" && std::islower(stem[0]))
+      files.insert(stem);
+  }
+  for (const FormatSpec *format : allFormats())
+    names.insert(format->name.str());
+  EXPECT_EQ(names, files);
+  EXPECT_EQ(names.size(), allFormats().size());
+}
+
+TEST(FormatRegistryTest, FindsByNameAndType) {
+  std::set<uint32_t> types;
+  for (const FormatSpec *format : allFormats()) {
+    EXPECT_EQ(findFormat(format->name), format);
+    EXPECT_EQ(findFormatByGgufType(format->ggufType), format);
+    EXPECT_TRUE(types.insert(format->ggufType).second) << format->name.str();
+  }
+  EXPECT_EQ(findFormat("no_such_format"), nullptr);
+  EXPECT_EQ(findFormatByGgufType(9999), nullptr);
+}
+
+class QuantizedFormatTest : public testing::TestWithParam<const FormatSpec *> {};
+
+// What follows from fields is lossless only if no bit is left out or shared.
+TEST_P(QuantizedFormatTest, FieldsCoverEveryBitOnce) {
+  const FormatSpec &format = *GetParam();
+  std::vector<int> uses(format.blockBytes * 8);
+  for (const BitField &field : format.fields)
+    for (uint32_t i = 0; i < field.count; ++i)
+      for (uint32_t bit = 0; bit < field.width; ++bit) {
+        uint32_t at = field.firstBit + i * field.bitStride + bit;
+        ASSERT_LT(at, uses.size());
+        ++uses[at];
+      }
+  EXPECT_EQ(uses, std::vector<int>(uses.size(), 1));
+}
+
+TEST_P(QuantizedFormatTest, FieldsGiveEveryElementItsBits) {
+  const FormatSpec &format = *GetParam();
+  uint32_t code[256] = {}, sub[16] = {}, subMin[16] = {}, scale[1] = {}, min[1] = {};
+  uint32_t *elements[] = {code, scale, min, sub, subMin};
+  for (const BitField &field : format.fields)
+    for (uint32_t i = 0; i < field.count; ++i)
+      elements[static_cast<int>(field.role)][field.firstElement + i] |=
+          ((1u << field.width) - 1) << field.shift;
+  for (uint32_t i = 0; i < format.blockWeights; ++i)
+    EXPECT_EQ(code[i], (1u << format.codeBits) - 1);
+  uint32_t subs = format.subWeights ? format.blockWeights / format.subWeights : 0;
+  for (uint32_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(sub[i], i < subs ? (1u << format.subBits) - 1 : 0u);
+    EXPECT_EQ(subMin[i], i < subs && format.hasMin ? (1u << format.subBits) - 1 : 0u);
+  }
+  EXPECT_EQ(scale[0], 0xffffu);
+  EXPECT_EQ(min[0], format.hasMin ? 0xffffu : 0u);
+}
+
+// The formula of Format.h on the parts, rounded in the order that the
+// published code has.
+static float valueOf(const FormatSpec &format, const BlockParts &parts, uint32_t i) {
+  uint32_t sub = format.subWeights ? i / format.subWeights : 0;
+  volatile float step = halfToFloat(parts.scale);
+  if (format.subWeights)
+    step = step * static_cast<float>(parts.sub[sub] - format.subZero);
+  volatile float value = step * static_cast<float>(parts.code[i] - format.zeroPoint);
+  if (!format.hasMin)
+    return value;
+  volatile float base = halfToFloat(parts.min);
+  if (format.subWeights)
+    base = base * static_cast<float>(parts.subMin[sub]);
+  return format.subtractMin ? value - base : value + base;
+}
+
+TEST_P(QuantizedFormatTest, FieldsDecodeToTheValuesOfDecodeBlock) {
+  const FormatSpec &format = *GetParam();
+  constexpr size_t kBlocks = 200;
+  std::vector<uint8_t> blocks = randomBlocks(format, kBlocks, 1);
+  for (size_t i = 0; i < kBlocks; ++i) {
+    const uint8_t *block = blocks.data() + i * format.blockBytes;
+    BlockParts parts;
+    unpackBlock(format, block, parts);
+    float expected[256];
+    format.decodeBlock(block, expected);
+    for (uint32_t k = 0; k < format.blockWeights; ++k)
+      ASSERT_EQ(valueOf(format, parts, k), expected[k]) << "block " << i << " weight " << k;
+  }
+}
+
+TEST_P(QuantizedFormatTest, RepackRestoresTheBlock) {
+  const FormatSpec &format = *GetParam();
+  constexpr size_t kBlocks = 200;
+  std::vector<uint8_t> blocks = randomBlocks(format, kBlocks, 2);
+  std::vector<uint8_t> again(format.blockBytes);
+  for (size_t i = 0; i < kBlocks; ++i) {
+    const uint8_t *block = blocks.data() + i * format.blockBytes;
+    BlockParts parts;
+    unpackBlock(format, block, parts);
+    std::fill(again.begin(), again.end(), 0xaa);
+    repackBlock(format, parts, again.data());
+    ASSERT_EQ(std::memcmp(again.data(), block, format.blockBytes), 0) << "block " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllFormats, QuantizedFormatTest,
+                         testing::ValuesIn(quantizedFormats()),
+                         [](const auto &info) { return info.param->name.str(); });

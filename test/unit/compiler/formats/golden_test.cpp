@@ -1,0 +1,162 @@
+// A few blocks whose values were worked out by hand from the published
+// definitions (ggml-common.h), so that decodeBlock itself is tested.
+
+#include "compiler/formats/Format.h"
+
+#include <gtest/gtest.h>
+#include <vector>
+
+using namespace izhc;
+
+// float16 of 0.5, 1, 2, -1.
+static const uint16_t kHalf = 0x3800, kOne = 0x3c00, kTwo = 0x4000, kMinusOne = 0xbc00;
+
+static void put16(std::vector<uint8_t> &block, size_t at, uint16_t value) {
+  block[at] = value & 255;
+  block[at + 1] = value >> 8;
+}
+
+static std::vector<float> decode(const char *name, const std::vector<uint8_t> &block) {
+  const FormatSpec *format = findFormat(name);
+  EXPECT_EQ(format->blockBytes, block.size());
+  std::vector<float> values(format->blockWeights);
+  format->decodeBlock(block.data(), values.data());
+  return values;
+}
+
+TEST(GoldenTest, PlainFloats) {
+  EXPECT_EQ(decode("f32", {0x00, 0x00, 0xc0, 0x3f})[0], 1.5f);
+  EXPECT_EQ(decode("f16", {0x00, 0x3e})[0], 1.5f);
+  EXPECT_EQ(decode("bf16", {0xc0, 0x3f})[0], 1.5f);
+}
+
+TEST(GoldenTest, Q8_0) {
+  std::vector<uint8_t> block(34);
+  put16(block, 0, kHalf);
+  block[2] = 0x80;
+  block[3] = 0x7f;
+  block[33] = 0xff;
+  std::vector<float> w = decode("q8_0", block);
+  EXPECT_EQ(w[0], -64.0f);
+  EXPECT_EQ(w[1], 63.5f);
+  EXPECT_EQ(w[2], 0.0f);
+  EXPECT_EQ(w[31], -0.5f);
+}
+
+TEST(GoldenTest, Q4_0) {
+  std::vector<uint8_t> block(18, 0x88);
+  put16(block, 0, kTwo);
+  block[2] = 0xf0;
+  block[17] = 0x1a;
+  std::vector<float> w = decode("q4_0", block);
+  EXPECT_EQ(w[0], -16.0f);
+  EXPECT_EQ(w[16], 14.0f);
+  EXPECT_EQ(w[1], 0.0f);
+  EXPECT_EQ(w[15], 4.0f);
+  EXPECT_EQ(w[31], -14.0f);
+}
+
+TEST(GoldenTest, Q4_1) {
+  std::vector<uint8_t> block(20);
+  put16(block, 0, kHalf);
+  put16(block, 2, kMinusOne);
+  block[4] = 0x3f;
+  block[19] = 0x20;
+  std::vector<float> w = decode("q4_1", block);
+  EXPECT_EQ(w[0], 6.5f);
+  EXPECT_EQ(w[16], 0.5f);
+  EXPECT_EQ(w[1], -1.0f);
+  EXPECT_EQ(w[15], -1.0f);
+  EXPECT_EQ(w[31], 0.0f);
+}
+
+TEST(GoldenTest, Q5_0) {
+  std::vector<uint8_t> block(22);
+  put16(block, 0, kOne);
+  // Bit 4 of weights 0 and 31.
+  block[2] = 0x01;
+  block[5] = 0x80;
+  block[6] = 0x21;
+  block[21] = 0xf0;
+  std::vector<float> w = decode("q5_0", block);
+  EXPECT_EQ(w[0], 1.0f);
+  EXPECT_EQ(w[16], -14.0f);
+  EXPECT_EQ(w[1], -16.0f);
+  EXPECT_EQ(w[31], 15.0f);
+}
+
+TEST(GoldenTest, Q5_1) {
+  std::vector<uint8_t> block(24);
+  put16(block, 0, kTwo);
+  put16(block, 2, kHalf);
+  // Bit 4 of weights 9 and 16.
+  block[5] = 0x02;
+  block[6] = 0x01;
+  block[8] = 0x53;
+  block[17] = 0x04;
+  std::vector<float> w = decode("q5_1", block);
+  EXPECT_EQ(w[0], 6.5f);
+  EXPECT_EQ(w[16], 2 * (16 + 5) + 0.5f);
+  EXPECT_EQ(w[9], 2 * (16 + 4) + 0.5f);
+  EXPECT_EQ(w[25], 0.5f);
+}
+
+// Scales and minima of sub-blocks 1 (plain) and 6 (split in two places).
+static void putScales(std::vector<uint8_t> &block) {
+  put16(block, 0, kHalf);
+  put16(block, 2, kTwo);
+  // scale 1 = 41, min 1 = 3
+  block[4 + 1] |= 41;
+  block[4 + 5] |= 3;
+  // scale 6 = 0b10'0101 = 37, min 6 = 0b01'1100 = 28
+  block[4 + 2] |= 2 << 6;
+  block[4 + 6] |= 1 << 6;
+  block[4 + 10] |= 5 | 12 << 4;
+}
+
+TEST(GoldenTest, Q4_K) {
+  std::vector<uint8_t> block(144);
+  putScales(block);
+  // Weights 32 + 7 (high nibble) and 192 + 9 (low nibble of chunk 3).
+  block[16 + 7] = 0xb0;
+  block[16 + 96 + 9] = 0x0d;
+  std::vector<float> w = decode("q4_k", block);
+  EXPECT_EQ(w[7], 0.0f);
+  EXPECT_EQ(w[39], 0.5f * 41 * 11 - 2 * 3);
+  EXPECT_EQ(w[40], -6.0f);
+  EXPECT_EQ(w[201], 0.5f * 37 * 13 - 2 * 28);
+  EXPECT_EQ(w[202], -56.0f);
+  EXPECT_EQ(w[255], 0.0f);
+}
+
+TEST(GoldenTest, Q5_K) {
+  std::vector<uint8_t> block(176);
+  putScales(block);
+  // Bit 4: of weight 32 + 7 is bit 1 of byte 7, of 192 + 9 bit 6 of byte 9.
+  block[16 + 7] = 1 << 1;
+  block[16 + 9] = 1 << 6;
+  block[48 + 7] = 0xb0;
+  block[48 + 96 + 9] = 0x0d;
+  std::vector<float> w = decode("q5_k", block);
+  EXPECT_EQ(w[39], 0.5f * 41 * (11 + 16) - 2 * 3);
+  EXPECT_EQ(w[40], -6.0f);
+  EXPECT_EQ(w[201], 0.5f * 37 * (13 + 16) - 2 * 28);
+  EXPECT_EQ(w[202], -56.0f);
+}
+
+TEST(GoldenTest, Q6_K) {
+  std::vector<uint8_t> block(210);
+  put16(block, 208, kHalf);
+  for (int i = 0; i < 16; ++i)
+    block[192 + i] = static_cast<uint8_t>(i - 8);
+  // Second half: weight 128 + 32 + 5 is the low nibble of byte 64 + 37, its
+  // upper bits are bits 2..3 of byte 128 + 32 + 5.
+  block[64 + 37] = 0x09;
+  block[128 + 32 + 5] = 3 << 2;
+  std::vector<float> w = decode("q6_k", block);
+  EXPECT_EQ(w[0], 0.5f * -8 * -32);
+  // Sub-block 165 / 16 = 10, scale 2.
+  EXPECT_EQ(w[165], 0.5f * 2 * (9 + 48 - 32));
+  EXPECT_EQ(w[166], 0.5f * 2 * -32);
+  EXPECT_EQ(w[255], 0.5f * 7 * -32);
+}

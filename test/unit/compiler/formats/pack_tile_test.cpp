@@ -1,0 +1,152 @@
+// Packing is lossless, and packed values lie where PackedLayout.h says: the
+// reader below follows its text, value by value.
+
+#include "test/unit/compiler/formats/random_blocks.h"
+
+#include "compiler/formats/PackedLayout.h"
+
+#include <gtest/gtest.h>
+
+using namespace izhc;
+using namespace izhc::test;
+
+class PackTileTest : public testing::TestWithParam<const FormatSpec *> {
+protected:
+  const FormatSpec &format = *GetParam();
+  PackedLayout layout{format};
+
+  int64_t rowBytes(int64_t cols) const {
+    return cols / format.blockWeights * format.blockBytes;
+  }
+  std::vector<uint8_t> rows(int64_t count, int64_t cols) const {
+    return randomBlocks(format, count * cols / format.blockWeights, 7);
+  }
+  // Into memory that held something else.
+  std::vector<uint8_t> pack(const std::vector<uint8_t> &rows, int64_t count,
+                            int64_t cols) const {
+    std::vector<uint8_t> tile(layout.tileBytes(cols), 0xcd);
+    packTile(layout, rows.data(), count, rowBytes(cols), cols, tile.data());
+    return tile;
+  }
+};
+
+TEST_P(PackTileTest, UnpackRestoresAllRowsOfAnyTile) {
+  for (int64_t blocks : {1, 2, 3, 5, 8})
+    for (int64_t count = 1; count <= 16; ++count) {
+      int64_t cols = blocks * format.blockWeights;
+      std::vector<uint8_t> source = rows(count, cols);
+      std::vector<uint8_t> tile = pack(source, count, cols);
+      std::vector<uint8_t> again(source.size(), 0xaa);
+      unpackTile(layout, tile.data(), count, rowBytes(cols), cols, again.data());
+      ASSERT_EQ(again, source) << count << " rows, " << cols << " columns";
+    }
+}
+
+static uint16_t half(const uint8_t *tile, int64_t offset, int64_t row) {
+  return static_cast<uint16_t>(tile[offset + 2 * row] | tile[offset + 2 * row + 1] << 8);
+}
+
+// The code of (row, k): bits [w*g, w*g + w) of byte 4 * row + c of the vector,
+// with k = start of the vector + 4g + c.
+static uint32_t packedCode(const PackedLayout &layout, const uint8_t *unit, int64_t row,
+                           int64_t k) {
+  uint32_t code = 0;
+  for (size_t plane = 0; plane < layout.planes.size(); ++plane) {
+    uint32_t width = layout.planes[plane].width;
+    int64_t inVector = k % (32 / width);
+    uint8_t byte = unit[layout.planeOffset(plane, k) + 4 * row + inVector % 4];
+    uint32_t bits = byte >> width * (inVector / 4) & ((1u << width) - 1);
+    code |= bits << layout.planes[plane].shift;
+  }
+  return code;
+}
+
+// Sub-block values of a row, as the comment of PackedLayout.h spells them.
+static void packedSubs(const PackedLayout &layout, const uint8_t *unit, int64_t row,
+                       uint32_t *sub, uint32_t *subMin) {
+  for (int q = 0; q < 4; ++q)
+    for (int j = 0; j < 4; ++j) {
+      if (layout.subs == SubScales::InChunk) {
+        sub[4 * q + j] = unit[layout.subOffset(q) + 4 * row + j];
+        continue;
+      }
+      const uint8_t *pa = unit + layout.subOffset(0) + 4 * row + j;
+      uint32_t low = q == 0 ? pa[0] & 15 : q == 1 ? pa[0] >> 4 : q == 2 ? pa[64] & 15 : pa[64] >> 4;
+      uint32_t value = low | (pa[128] >> 2 * q & 3) << 4;
+      if (!layout.format->hasMin)
+        sub[4 * q + j] = value;
+      else
+        (j < 2 ? sub : subMin)[2 * q + j % 2] = value;
+    }
+}
+
+TEST_P(PackTileTest, ValuesLieWhereTheHeaderSays) {
+  constexpr int64_t kRows = 13;
+  int64_t blocks = 5, cols = blocks * format.blockWeights;
+  std::vector<uint8_t> source = rows(kRows, cols), tile = pack(source, kRows, cols);
+  if (format.kind != ElementKind::Quantized) {
+    for (int64_t k = 0; k < cols; ++k)
+      for (int64_t row = 0; row < kRows; ++row)
+        ASSERT_EQ(std::memcmp(&tile[(k * 16 + row) * format.blockBytes],
+                              &source[row * rowBytes(cols) + k * format.blockBytes],
+                              format.blockBytes),
+                  0);
+    return;
+  }
+  for (int64_t row = 0; row < kRows; ++row)
+    for (int64_t block = 0; block < blocks; ++block) {
+      BlockParts parts;
+      unpackBlock(format, &source[row * rowBytes(cols) + block * format.blockBytes], parts);
+      int64_t first = block * format.blockWeights;
+      const uint8_t *unit = tile.data() + first / layout.unitWeights * layout.unitBytes;
+      int64_t k0 = first % layout.unitWeights;
+      ASSERT_EQ(half(unit, layout.scaleOffset(k0), row), parts.scale);
+      if (format.hasMin)
+        ASSERT_EQ(half(unit, layout.minOffset(k0), row), parts.min);
+      uint32_t codeMask = (1u << format.codeBits) - 1;
+      for (uint32_t i = 0; i < format.blockWeights; ++i)
+        ASSERT_EQ(packedCode(layout, unit, row, k0 + i),
+                  static_cast<uint32_t>(parts.code[i]) & codeMask);
+      if (format.subWeights == 0)
+        continue;
+      uint32_t sub[16] = {}, subMin[16] = {}, subMask = (1u << format.subBits) - 1;
+      packedSubs(layout, unit, row, sub, subMin);
+      for (uint32_t i = 0; i < format.blockWeights / format.subWeights; ++i) {
+        ASSERT_EQ(sub[i], static_cast<uint32_t>(parts.sub[i]) & subMask);
+        if (format.hasMin)
+          ASSERT_EQ(subMin[i], static_cast<uint32_t>(parts.subMin[i]));
+      }
+    }
+}
+
+// Kernels run over whole tiles and units: what is beyond the matrix must not
+// reach a sum.
+TEST_P(PackTileTest, WhatLiesBeyondTheMatrixAddsNothing) {
+  int64_t blocks = 3, cols = blocks * format.blockWeights;
+  constexpr int64_t kRows = 5;
+  std::vector<uint8_t> tile = pack(rows(kRows, cols), kRows, cols);
+  if (format.kind != ElementKind::Quantized) {
+    for (int64_t k = 0; k < cols; ++k)
+      for (int64_t row = kRows; row < 16; ++row)
+        for (uint32_t byte = 0; byte < format.blockBytes; ++byte)
+          ASSERT_EQ(tile[(k * 16 + row) * format.blockBytes + byte], 0);
+    return;
+  }
+  int64_t allCols = layout.unitsPerRow(cols) * layout.unitWeights;
+  for (int64_t row = 0; row < 16; ++row)
+    for (int64_t k = 0; k < allCols; ++k) {
+      if (row < kRows && k < cols)
+        continue;
+      const uint8_t *unit = tile.data() + k / layout.unitWeights * layout.unitBytes;
+      int64_t inUnit = k % layout.unitWeights;
+      ASSERT_EQ(half(unit, layout.scaleOffset(inUnit), row), 0);
+      if (format.hasMin)
+        ASSERT_EQ(half(unit, layout.minOffset(inUnit), row), 0);
+      ASSERT_EQ(packedCode(layout, unit, row, inUnit),
+                static_cast<uint32_t>(format.zeroPoint));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllFormats, PackTileTest,
+                         testing::ValuesIn(allFormats().begin(), allFormats().end()),
+                         [](const auto &info) { return info.param->name.str(); });
