@@ -111,6 +111,8 @@ private:
 
   llvm::Error buildVariants() {
     progress("generating code", kAfterPlan);
+    // Reads the whole file, so it runs beside the code generation.
+    hash = std::async(std::launch::async, [this] { return source->hash(); });
     KernelText text = options.printIrAfter == "kernels"    ? KernelText::Ir
                       : options.printIrAfter == "assembly" ? KernelText::Assembly
                                                            : KernelText::None;
@@ -135,14 +137,10 @@ private:
 
   llvm::Error write() {
     SourceTensors tensors(*source);
-    // The hash reads the whole file, which the packing does too: side by side
-    // they share what the system reads ahead.
-    std::future<std::string> hash =
-        std::async(std::launch::async, [this] { return source->hash(); });
     emit::Provenance provenance = {options.compiler, options.commandLine,
                                    llvm::sys::path::filename(options.model).str(), hash.get(),
                                    options.exact ? "as stored, exact" : "as stored"};
-    lap("hash");
+    lap("wait for the hash");
     auto sizes = emit::writeArtifact(
         options.output,
         {report.plan, report.facts, provenance, variants, tokenizer, tensors, options.threads,
@@ -186,6 +184,7 @@ private:
   std::chrono::steady_clock::time_point started;
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   std::unique_ptr<ModelSource> source;
+  std::future<std::string> hash;
   std::vector<uint8_t> tokenizer;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<emit::Variant> variants;

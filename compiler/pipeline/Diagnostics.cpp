@@ -2,6 +2,7 @@
 
 #include "compiler/pipeline/Diagnostics.h"
 #include "compiler/support/Error.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 
 namespace izhc {

@@ -1,0 +1,41 @@
+// The commands of izhc as functions on parsed arguments. Main.cpp, which is
+// compiled with exceptions, calls these, which are not: nothing of LLVM or
+// CLI11 crosses this header. Each returns the exit status.
+
+#pragma once
+
+#include <string>
+
+namespace izhc::tool {
+
+enum Status { kDone = 0, kFailed = 1, kWrongUsage = 2 };
+
+struct CompileArguments {
+  std::string model, output, target = "default", preTokenizer, printIrAfter, quant;
+  std::string emit = "izh";
+  std::string commandLine;
+  unsigned jobs = 0;            // threads; 0: all cores
+  bool exact = false, stats = false;
+};
+int compile(const CompileArguments &arguments);
+
+struct InspectArguments {
+  std::string file;
+  bool json = false;
+};
+int inspect(const InspectArguments &arguments);
+
+int listTargets();
+
+struct TokenizeArguments {
+  std::string model, text, textFile, preTokenizer;
+  bool hasText = false;
+  bool noBos = false, noSpecial = false;
+};
+int tokenize(const TokenizeArguments &arguments);
+
+// "models, lm, ..." and the names of pre-tokenizers, for help texts.
+std::string stageList();
+std::string preTokenizerList();
+
+} // namespace izhc::tool

@@ -1,0 +1,151 @@
+// `izhc compile`: checks what was asked for, runs the pipeline and tells what
+// came of it.
+
+#include "compiler/pipeline/Compile.h"
+#include "compiler/pipeline/TargetChoice.h"
+#include "compiler/support/Error.h"
+#include "compiler/tokenizers/Tokenizers.h"
+#include "runtime/platform/cpu.h"
+#include "tools/izhc/Report.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Threading.h"
+#include "llvm/Support/raw_ostream.h"
+#include <map>
+#include <mutex>
+
+namespace izhc::tool {
+
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+
+std::string stageList() { return llvm::join(stageNames(), ", "); }
+std::string preTokenizerList() { return preTokenizerNames(); }
+
+// model-00001-of-00003.gguf -> model.izh, in the current folder.
+static std::string defaultOutput(llvm::StringRef model) {
+  llvm::StringRef stem = path::stem(model);
+  constexpr size_t kPart = sizeof("-00001-of-00003") - 1;
+  if (stem.size() > kPart && stem.substr(stem.size() - kPart).starts_with("-0") &&
+      stem.substr(stem.size() - 9, 4) == "-of-")
+    stem = stem.drop_back(kPart);
+  return (stem + ".izh").str();
+}
+
+static llvm::Error checkUsage(const CompileArguments &arguments) {
+  if (!arguments.quant.empty())
+    return makeError("--quant is not available yet: weights keep the types of the file");
+  if (arguments.emit != "izh")
+    return makeError("--emit={0} is not available yet: compile to .izh and run it with izh-rt",
+                     arguments.emit);
+  if (!arguments.printIrAfter.empty() &&
+      !llvm::is_contained(stageNames(), llvm::StringRef(arguments.printIrAfter)))
+    return makeError("--print-ir-after: there is no stage {0}; known are {1}",
+                     quote(arguments.printIrAfter), stageList());
+  return llvm::Error::success();
+}
+
+static llvm::Error checkOutput(llvm::StringRef model, llvm::StringRef output) {
+  if (fs::is_directory(output))
+    return makeError("-o {0} is a folder, but the name of a file is needed", output);
+  if (fs::exists(output) && fs::equivalent(model, output))
+    return makeError("-o {0} is the model itself", output);
+  return llvm::Error::success();
+}
+
+static void printWeights(const CompileReport &report, llvm::raw_ostream &out) {
+  std::map<llvm::StringRef, std::pair<unsigned, uint64_t>> formats;
+  for (const emit::Weight &weight : report.plan.weights) {
+    auto &[count, bytes] = formats[weight.format->name];
+    ++count;
+    bytes += weight.size;
+  }
+  for (auto &[name, numbers] : formats)
+    out << llvm::formatv("  {0,-20} {1,12}  in {2} matrices\n", name, megabytes(numbers.second),
+                         numbers.first);
+}
+
+static void printStats(const CompileReport &report, llvm::raw_ostream &out) {
+  const emit::ArtifactSizes &sizes = report.sizes;
+  auto line = [&](llvm::StringRef what, uint64_t bytes) {
+    out << llvm::formatv("  {0,-20} {1,12}\n", what, megabytes(bytes));
+  };
+  out << "sizes\n";
+  line("source", report.sourceBytes);
+  line("artifact", sizes.file);
+  line("weights", sizes.weights);
+  printWeights(report, out);
+  line("constants", sizes.constants);
+  line("tokenizer", sizes.tokenizer);
+  line("plan and tables", sizes.root);
+  for (auto &[name, bytes] : report.codeBytes)
+    line("code " + name, bytes);
+  uint64_t page = 0;
+  for (uint64_t bytes : report.plan.statePageBytes)
+    page += bytes;
+  out << "memory of a run\n";
+  line("arena", report.plan.arenaBytes);
+  line("cache, 1000 tokens", page / std::max(report.plan.pageTokens, 1u) * 1000);
+  out << llvm::formatv("plan\n  {0} kernels, {1} dispatches a step, at most {2} tokens\n",
+                       report.plan.kernels.size(), report.plan.dispatches.size(),
+                       report.plan.maxTokens);
+  out << "seconds\n";
+  for (auto &[stage, seconds] : report.seconds)
+    out << llvm::formatv("  {0,-20} {1,12:f3}\n", stage, seconds);
+}
+
+int compile(const CompileArguments &arguments) {
+  if (llvm::Error error = checkUsage(arguments))
+    return report(std::move(error), kWrongUsage);
+  auto targets = chooseTargets(allTargets(), arguments.target,
+                               {izh::cpu_arch(), izh::cpu_features()});
+  if (!targets)
+    return report(targets.takeError(), kWrongUsage);
+
+  CompileOptions options;
+  options.model = arguments.model;
+  options.output = arguments.output.empty() ? defaultOutput(arguments.model) : arguments.output;
+  if (llvm::Error error = checkOutput(options.model, options.output))
+    return report(std::move(error), kWrongUsage);
+  for (auto &target : *targets)
+    options.targets.push_back(target.get());
+  options.exact = arguments.exact;
+  options.preTokenizer = arguments.preTokenizer;
+  options.printIrAfter = arguments.printIrAfter;
+  if (!arguments.printIrAfter.empty())
+    options.ir = &llvm::outs();
+  options.compiler = "izhc " IZH_VERSION " with LLVM " LLVM_VERSION_STRING;
+  options.commandLine = arguments.commandLine;
+  options.threads = arguments.jobs ? arguments.jobs
+                                   : llvm::hardware_concurrency().compute_thread_count();
+  auto result = [&] {
+    ProgressBar bar;
+    std::mutex mutex;
+    options.progress = [&](llvm::StringRef what, double share) {
+      std::lock_guard<std::mutex> lock(mutex);
+      bar.show(what, share);
+    };
+    return compileModel(options);
+  }();
+  if (!result)
+    return report(result.takeError());
+  if (arguments.stats)
+    printStats(*result, llvm::outs());
+  llvm::errs() << llvm::formatv("{0}: {1}, {2} variants\n", options.output,
+                                megabytes(result->sizes.file), result->codeBytes.size());
+  return kDone;
+}
+
+int listTargets() {
+  HostMachine host = {izh::cpu_arch(), izh::cpu_features()};
+  for (auto &target : allTargets()) {
+    llvm::outs() << llvm::formatv("{0,-14} {1}{2}{3}\n", target->name(), target->summary(),
+                                  target->inDefaultSet() ? ", in the default set" : "",
+                                  runsOn(*target, host) ? ", runs here" : "");
+  }
+  return kDone;
+}
+
+} // namespace izhc::tool

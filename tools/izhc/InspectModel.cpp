@@ -1,0 +1,101 @@
+// What is in a model file: metadata, and tensors by type.
+
+#include "compiler/import/ModelSource.h"
+#include "compiler/support/Error.h"
+#include "tools/izhc/Inspect.h"
+#include "tools/izhc/Report.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include <map>
+
+namespace izhc::tool {
+namespace {
+
+std::string typeName(const TensorInfo &tensor) {
+  return tensor.format ? tensor.format->name.str()
+                       : "unknown type " + std::to_string(tensor.ggufType);
+}
+
+struct TypeTotal {
+  uint64_t tensors = 0, bytes = 0, elements = 0;
+};
+
+std::map<std::string, TypeTotal> totals(const ModelSource &source) {
+  std::map<std::string, TypeTotal> types;
+  for (const TensorInfo &tensor : source.tensors()) {
+    TypeTotal &total = types[typeName(tensor)];
+    ++total.tensors;
+    total.bytes += tensor.bytes;
+    total.elements += tensor.elements();
+  }
+  return types;
+}
+
+void printJson(const ModelSource &source) {
+  llvm::json::OStream out(llvm::outs(), 1);
+  out.object([&] {
+    out.attribute("file", clean(source.fileName()));
+    out.attribute("kind", source.kindName());
+    out.attribute("bytes", int64_t(source.fileBytes()));
+    out.attributeObject("metadata", [&] {
+      for (const MetaInfo &meta : source.metadata())
+        out.attributeObject(clean(meta.key), [&] {
+          out.attribute("type", meta.type);
+          out.attribute("value", clean(meta.value));
+        });
+    });
+    out.attributeObject("types", [&] {
+      for (auto &[name, total] : totals(source))
+        out.attributeObject(name, [&] {
+          out.attribute("tensors", int64_t(total.tensors));
+          out.attribute("elements", int64_t(total.elements));
+          out.attribute("bytes", int64_t(total.bytes));
+        });
+    });
+    out.attributeArray("tensors", [&] {
+      for (const TensorInfo &tensor : source.tensors())
+        out.object([&] {
+          out.attribute("name", clean(tensor.name));
+          out.attribute("type", typeName(tensor));
+          out.attributeArray("shape", [&] {
+            for (int64_t size : tensor.shape)
+              out.value(size);
+          });
+          out.attribute("bytes", int64_t(tensor.bytes));
+        });
+    });
+  });
+  llvm::outs() << "\n";
+}
+
+void printText(const ModelSource &source) {
+  llvm::raw_ostream &out = llvm::outs();
+  out << llvm::formatv("{0}: {1}, {2}\n\nmetadata\n", source.fileName(), source.kindName(),
+                       megabytes(source.fileBytes()));
+  for (const MetaInfo &meta : source.metadata())
+    out << llvm::formatv("  {0,-40} {1,-8} {2}\n", quote(meta.key, 200), meta.type,
+                         quote(meta.value, 120));
+  out << "\ntensors\n";
+  for (const TensorInfo &tensor : source.tensors()) {
+    std::string shape;
+    for (int64_t size : tensor.shape)
+      shape += (shape.empty() ? "" : " x ") + std::to_string(size);
+    out << llvm::formatv("  {0,-40} {1,-8} {2}\n", quote(tensor.name, 200), typeName(tensor), shape);
+  }
+  out << "\ntypes\n";
+  for (auto &[name, total] : totals(source))
+    out << llvm::formatv("  {0,-8} {1,5} tensors {2,14} values {3,12}\n", name, total.tensors,
+                         total.elements, megabytes(total.bytes));
+}
+
+} // namespace
+
+llvm::Error inspectModel(llvm::StringRef path, bool json) {
+  auto source = openModel(path);
+  if (!source)
+    return source.takeError();
+  json ? printJson(**source) : printText(**source);
+  return llvm::Error::success();
+}
+
+} // namespace izhc::tool

@@ -1,0 +1,119 @@
+// The command line of izhc. Knows options and exit statuses, nothing else.
+
+#include "tools/izhc/Commands.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+
+using namespace izhc::tool;
+
+namespace {
+
+// The words as a shell would need them, for the artifact's provenance.
+std::string quoteWords(int count, char **words) {
+  std::string line = "izhc";
+  for (int i = 1; i < count; ++i) {
+    std::string word = words[i];
+    bool plain = !word.empty() && word.find_first_not_of(
+                                      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789-_=+,./:@%") == std::string::npos;
+    line += ' ';
+    if (plain) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (char c : word)
+      line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
+using Action = std::function<int()>;
+
+void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
+  CLI::App *command = app.add_subcommand("compile", "Compiles a model into one .izh file.");
+  command->add_option("MODEL", arguments.model, "a .gguf file (the first one of a split model)")
+      ->required();
+  command->add_option("-o,--output", arguments.output,
+                      "the file to write (MODEL's name with .izh, in this folder)");
+  command->add_option("--target", arguments.target,
+                      "what to generate code for, separated by commas: see 'izhc targets'; "
+                      "native: the best for this machine; default: all portable ones");
+  command->add_flag("--exact", arguments.exact, "float32 activations for all weights");
+  command->add_option("--pre-tokenizer", arguments.preTokenizer,
+                      "for models that name none: " + preTokenizerList());
+  command->add_option("--print-ir-after", arguments.printIrAfter,
+                      "prints the IR to standard output: " + stageList());
+  command->add_flag("--stats", arguments.stats, "prints sizes and times");
+  command->add_option("-j,--jobs", arguments.jobs, "threads (all cores)")
+      ->check(CLI::Range(1u, 1024u));
+  command->add_option("--quant", arguments.quant, "a recipe (not available yet)");
+  command->add_option("--emit", arguments.emit, "izh, or exe (not available yet)")
+      ->check(CLI::IsMember({"izh", "exe"}));
+  command->callback([&] { action = [&] { return compile(arguments); }; });
+}
+
+void addInspect(CLI::App &app, InspectArguments &arguments, Action &action) {
+  CLI::App *command = app.add_subcommand("inspect", "Tells what is in a .gguf or .izh file.");
+  command->add_option("FILE", arguments.file, "a .gguf or .izh file")->required();
+  command->add_flag("--json", arguments.json, "prints one JSON object");
+  command->callback([&] { action = [&] { return inspect(arguments); }; });
+}
+
+void addTokenize(CLI::App &app, TokenizeArguments &arguments, Action &action) {
+  CLI::App *command = app.add_subcommand(
+      "tokenize", "Prints the ids that the compiled model will see, as a JSON list.");
+  command->add_option("MODEL", arguments.model, "a .gguf file")->required();
+  CLI::Option *text = command->add_option("-p,--prompt", arguments.text, "the text");
+  CLI::Option *file =
+      command->add_option("-f,--file", arguments.textFile, "a file with the text; - for input");
+  text->excludes(file);
+  command->add_flag("--no-bos", arguments.noBos,
+                    "no beginning-of-text token, whatever the model says");
+  command->add_flag("--no-special", arguments.noSpecial, "control tokens are plain text");
+  command->add_option("--pre-tokenizer", arguments.preTokenizer,
+                      "for models that name none: " + preTokenizerList());
+  command->callback([&, text, file] {
+    if (text->count() + file->count() == 0)
+      throw CLI::RequiredError("-p TEXT or -f FILE");
+    arguments.hasText = text->count() != 0;
+    action = [&] { return tokenize(arguments); };
+  });
+}
+
+int run(int count, char **words) {
+  CLI::App app("izhc compiles a language model ahead of time into one .izh file.", "izhc");
+  app.set_version_flag("--version", "izhc " IZH_VERSION);
+  app.require_subcommand(1);
+  CompileArguments compileArguments;
+  compileArguments.commandLine = quoteWords(count, words);
+  InspectArguments inspectArguments;
+  TokenizeArguments tokenizeArguments;
+  Action action;
+  addCompile(app, compileArguments, action);
+  addInspect(app, inspectArguments, action);
+  app.add_subcommand("targets", "Lists what can be compiled for.")->callback([&] {
+    action = [] { return listTargets(); };
+  });
+  addTokenize(app, tokenizeArguments, action);
+  try {
+    app.parse(count, words);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? kDone : kWrongUsage;
+  }
+  return action();
+}
+
+} // namespace
+
+int main(int count, char **words) {
+  try {
+    return run(count, words);
+  } catch (const std::exception &error) {
+    fprintf(stderr, "izhc: %s\n", error.what());
+    return kFailed;
+  }
+}
