@@ -1,0 +1,65 @@
+// Makes lm.mul(lm.silu(gate), up) the epilogue of the two products together.
+
+#include "compiler/transforms/pack/Passes.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace izhc {
+
+#define GEN_PASS_DEF_FUSEGATE
+#include "compiler/transforms/pack/Passes.h.inc"
+
+namespace {
+
+// The plain product of one matrix that only one op reads, or null.
+pack::MatmulOp plainProduct(mlir::Value value) {
+  auto op = value.getDefiningOp<pack::MatmulOp>();
+  if (!op || op.getEpilogue() != pack::Epilogue::Store || op.getWeights().size() != 1 ||
+      !op->hasOneUse())
+    return {};
+  return op;
+}
+
+struct Fuse : mlir::OpRewritePattern<lm::MulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  llvm::LogicalResult matchAndRewrite(lm::MulOp op, mlir::PatternRewriter &rewriter) const override {
+    mlir::Value other = op.getRhs();
+    auto silu = op.getLhs().getDefiningOp<lm::SiluOp>();
+    if (!silu) {
+      silu = op.getRhs().getDefiningOp<lm::SiluOp>();
+      other = op.getLhs();
+    }
+    if (!silu || !silu->hasOneUse())
+      return rewriter.notifyMatchFailure(op, "no factor is a silu of its own");
+    pack::MatmulOp gate = plainProduct(silu.getInput()), up = plainProduct(other);
+    if (!gate || !up)
+      return rewriter.notifyMatchFailure(op, "gate or up is no plain product of its own");
+    if (gate.getAct() != up.getAct())
+      return rewriter.notifyMatchFailure(op, "gate and up read different activations");
+    if (gate.getBiases().empty() != up.getBiases().empty())
+      return rewriter.notifyMatchFailure(op, "only one of gate and up has a bias");
+    llvm::SmallVector<mlir::Value> weights{gate.getWeights()[0], up.getWeights()[0]}, biases;
+    llvm::append_range(biases, gate.getBiases());
+    llvm::append_range(biases, up.getBiases());
+    rewriter.replaceOpWithNewOp<pack::MatmulOp>(
+        op, op.getType(), gate.getAct(), weights, biases, mlir::Value(),
+        pack::EpilogueAttr::get(getContext(), pack::Epilogue::SiluGate), gate.getScaleAttr(),
+        gate.getRowSetAttr(), mlir::Value());
+    rewriter.eraseOp(silu);
+    rewriter.eraseOp(gate);
+    rewriter.eraseOp(up);
+    return mlir::success();
+  }
+};
+
+struct FuseGate : impl::FuseGateBase<FuseGate> {
+  void runOnOperation() override {
+    mlir::RewritePatternSet patterns(&getContext());
+    patterns.add<Fuse>(&getContext());
+    if (failed(mlir::applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace izhc

@@ -1,0 +1,151 @@
+// Makes pack.matmul_heads and pack.attention of the products, head norms,
+// rotations, cache write and attention of one layer.
+
+#include "compiler/transforms/Limits.h"
+#include "compiler/transforms/pack/Passes.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace izhc {
+
+#define GEN_PASS_DEF_FUSEHEADS
+#include "compiler/transforms/pack/Passes.h.inc"
+
+namespace {
+
+using mlir::Value;
+
+// product → (norm of heads) → (rotation), each read by the next op only.
+struct HeadChain {
+  pack::MatmulOp matmul;
+  lm::RmsNormOp norm;
+  lm::RopeOp rope;
+};
+
+HeadChain chainOf(Value value) {
+  HeadChain chain;
+  auto step = [&](auto &op) {
+    using Op = std::decay_t<decltype(op)>;
+    auto found = value.getDefiningOp<Op>();
+    if (!found || !found->hasOneUse())
+      return;
+    op = found;
+    if constexpr (!std::is_same_v<Op, pack::MatmulOp>)
+      value = found.getInput();
+  };
+  step(chain.rope);
+  step(chain.norm);
+  step(chain.matmul);
+  if (chain.matmul && (chain.matmul.getEpilogue() != pack::Epilogue::Store ||
+                       chain.matmul.getWeights().size() != 1 ||
+                       chain.matmul.getRowSet() != pack::RowSet::Tokens))
+    chain.matmul = {};
+  return chain;
+}
+
+// Why the chains of queries, keys and values can't be one op; null if they can.
+const char *obstacle(HeadChain q, HeadChain k, HeadChain v, int64_t dim) {
+  if (!q.matmul || !k.matmul || !v.matmul)
+    return "queries, keys and values are not plain products of their own";
+  if (v.norm || v.rope)
+    return "values are normed or turned";
+  if (q.matmul.getAct() != k.matmul.getAct() || q.matmul.getAct() != v.matmul.getAct())
+    return "queries, keys and values read different activations";
+  if (q.matmul.getBiases().size() != k.matmul.getBiases().size() ||
+      q.matmul.getBiases().size() != v.matmul.getBiases().size())
+    return "only some of queries, keys and values have a bias";
+  if (bool(q.rope) != bool(k.rope))
+    return "only one of queries and keys is turned";
+  if (q.rope && (q.rope.getAngles() != k.rope.getAngles() ||
+                 q.rope.getStyle() != k.rope.getStyle() || int64_t(q.rope.getHeadDim()) != dim ||
+                 int64_t(k.rope.getHeadDim()) != dim))
+    return "queries and keys are turned differently";
+  for (lm::RmsNormOp norm : {q.norm, k.norm})
+    if (norm && (int64_t(norm.getOver()) != dim || !norm.getScale()))
+      return "a norm is not over one head or has no scale";
+  if (q.norm && k.norm && q.norm.getEps() != k.norm.getEps())
+    return "queries and keys have norms with different eps";
+  return nullptr;
+}
+
+struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  llvm::LogicalResult matchAndRewrite(lm::AttentionOp op,
+                                      mlir::PatternRewriter &rewriter) const override {
+    auto append = op.getCache().getDefiningOp<lm::AppendOp>();
+    auto state = append ? append.getCache().getDefiningOp<lm::StateOp>() : lm::StateOp();
+    if (!append || !append->hasOneUse() || !state || !state->hasOneUse())
+      return rewriter.notifyMatchFailure(op, "the cache is not written just before");
+    int64_t dim = state.getType().getDim();
+    HeadChain q = chainOf(op.getQueries()), k = chainOf(append.getKeys()),
+              v = chainOf(append.getValues());
+    if (const char *reason = obstacle(q, k, v, dim))
+      return rewriter.notifyMatchFailure(op, reason);
+
+    Value queries, cache;
+    std::tie(queries, cache) = makeProducts(rewriter, op, state, q, k, v);
+    Value tiles = input(rewriter, op.getLoc(), pack::StepInput::Tiles);
+    Value pages = input(rewriter, op.getLoc(), pack::StepInput::Pages);
+    rewriter.replaceOpWithNewOp<pack::AttentionOp>(op, op.getType(), queries, cache, tiles, pages,
+                                                   op.getScaleAttr(), op.getHeadsAttr(),
+                                                   rewriter.getI64IntegerAttr(kTileTokens), Value());
+    // From the last reader to the first.
+    rewriter.eraseOp(append);
+    rewriter.eraseOp(state);
+    for (HeadChain chain : {q, k, v})
+      for (mlir::Operation *dead : {chain.rope.getOperation(), chain.norm.getOperation(),
+                                    chain.matmul.getOperation()})
+        if (dead)
+          rewriter.eraseOp(dead);
+    return mlir::success();
+  }
+
+  static Value input(mlir::PatternRewriter &rewriter, mlir::Location loc, pack::StepInput kind) {
+    auto type = mlir::RankedTensorType::get({mlir::ShapedType::kDynamic}, rewriter.getI32Type());
+    return pack::PackInputOp::create(rewriter, loc, type, kind);
+  }
+
+  static std::pair<Value, Value> makeProducts(mlir::PatternRewriter &rewriter, lm::AttentionOp op,
+                                              lm::StateOp state, HeadChain q,
+                                              HeadChain k, HeadChain v) {
+    mlir::Location loc = q.matmul.getLoc();
+    auto kv = pack::KvType::get(op.getContext(), state.getType().getHeads(),
+                                state.getType().getDim(), kPageTokens);
+    Value cache = pack::PackStateOp::create(rewriter, state.getLoc(), kv, state.getNameAttr());
+    Value slots = input(rewriter, loc, pack::StepInput::Slots);
+    llvm::SmallVector<Value> weights, biases;
+    for (pack::MatmulOp matmul : {q.matmul, k.matmul, v.matmul}) {
+      llvm::append_range(weights, matmul.getWeights());
+      llvm::append_range(biases, matmul.getBiases());
+    }
+    auto rope = pack::RopeStyle::None;
+    Value table;
+    if (q.rope) {
+      rope = q.rope.getStyle() == lm::RopeStyle::Halves ? pack::RopeStyle::Halves
+                                                        : pack::RopeStyle::Pairs;
+      table = q.rope.getAngles();
+    }
+    lm::RmsNormOp qNorm = q.norm, kNorm = k.norm;
+    auto eps = qNorm   ? qNorm.getEpsAttr()
+               : kNorm ? kNorm.getEpsAttr()
+                       : rewriter.getF32FloatAttr(0.0f);
+    auto heads = pack::MatmulHeadsOp::create(
+        rewriter, loc, mlir::TypeRange{op.getQueries().getType(), kv}, q.matmul.getAct(), weights,
+        biases, qNorm ? qNorm.getScale() : Value(), kNorm ? kNorm.getScale() : Value(), table,
+        slots, cache, Value(), uint64_t(kv.getDim()), uint64_t(table ? lm::widthOf(table) : 0),
+        rope, eps.getValue());
+    return {heads.getResult(0), heads.getResult(1)};
+  }
+};
+
+struct FuseHeads : impl::FuseHeadsBase<FuseHeads> {
+  void runOnOperation() override {
+    mlir::RewritePatternSet patterns(&getContext());
+    patterns.add<Fuse>(&getContext());
+    if (failed(mlir::applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace izhc

@@ -1,0 +1,162 @@
+// Lowers what has a `pack` op of its own: inputs, weights, vectors, embedding,
+// rope angles and products. Row-wise ops and attention stay for the fusions.
+
+#include "compiler/formats/Format.h"
+#include "compiler/transforms/pack/ActTypes.h"
+#include "compiler/transforms/pack/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace izhc {
+
+#define GEN_PASS_DEF_LOWERLMTOPACK
+#include "compiler/transforms/pack/Passes.h.inc"
+
+namespace {
+
+using llvm::LogicalResult;
+using mlir::Value;
+
+// Output rows come from a selection; everything else has one row a token.
+pack::RowSet rowSetOf(Value value) {
+  while (mlir::Operation *op = value.getDefiningOp()) {
+    if (llvm::isa<lm::SelectRowsOp>(op))
+      return pack::RowSet::Outputs;
+    if (auto quantize = llvm::dyn_cast<pack::QuantizeOp>(op))
+      return quantize.getRowSet();
+    if (auto matmul = llvm::dyn_cast<pack::MatmulOp>(op))
+      return matmul.getRowSet();
+    if (!llvm::isa<lm::RmsNormOp, lm::SiluOp, lm::ScaleOp, lm::AddOp, lm::MulOp, lm::RopeOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return pack::RowSet::Tokens;
+}
+
+struct Lowering {
+  bool exact = false;
+  // The encoded form of each matrix.
+  llvm::DenseMap<Value, Value> matrices;
+
+  LogicalResult lower(lm::WeightOp op) {
+    mlir::OpBuilder builder(op);
+    auto type = llvm::cast<mlir::RankedTensorType>(op.getType());
+    if (type.getRank() == 1) {
+      Value vector = pack::PackVectorOp::create(builder, op.getLoc(), type, op.getNameAttr(), nullptr);
+      op.replaceAllUsesWith(vector);
+      op.erase();
+      return mlir::success();
+    }
+    const FormatSpec *format = findFormat(op.getFormat());
+    if (!format)
+      return op.emitError("tensor '") << op.getName() << "' has the unknown format '"
+                                      << op.getFormat() << "'";
+    int64_t rows = type.getDimSize(0), cols = type.getDimSize(1);
+    if (cols % format->blockWeights != 0)
+      return op.emitError("tensor '") << op.getName() << "' has " << cols
+             << " columns, but its format '" << op.getFormat() << "' needs a multiple of "
+             << format->blockWeights;
+    auto packed = pack::WeightType::get(op.getContext(), rows, cols, op.getFormatAttr());
+    matrices[op] = pack::PackWeightOp::create(builder, op.getLoc(), packed, op.getNameAttr());
+    return mlir::success();
+  }
+
+  LogicalResult lower(lm::ConstantOp op) {
+    mlir::OpBuilder builder(op);
+    Value vector = pack::PackVectorOp::create(builder, op.getLoc(), op.getType(), op.getNameAttr(),
+                                              op.getValuesAttr());
+    op.replaceAllUsesWith(vector);
+    op.erase();
+    return mlir::success();
+  }
+
+  LogicalResult lower(lm::InputOp op) {
+    mlir::OpBuilder builder(op);
+    pack::StepInput kind = pack::StepInput::Ids;
+    if (op.getKind() == lm::InputKind::Positions)
+      kind = pack::StepInput::Positions;
+    if (op.getKind() == lm::InputKind::OutputRows)
+      kind = pack::StepInput::OutputRows;
+    Value input = pack::PackInputOp::create(builder, op.getLoc(), op.getType(), kind);
+    op.replaceAllUsesWith(input);
+    op.erase();
+    return mlir::success();
+  }
+
+  LogicalResult lower(lm::EmbedOp op) {
+    Value weight = matrices.lookup(op.getWeight());
+    if (!weight)
+      return op.emitError("looks up rows of a matrix that is no tensor of the file");
+    mlir::OpBuilder builder(op);
+    auto embed = pack::EmbedOp::create(builder, op.getLoc(), op.getType(), op.getIds(), weight,
+                                       builder.getF32FloatAttr(1.0f), Value());
+    op.replaceAllUsesWith(embed.getResult());
+    op.erase();
+    return mlir::success();
+  }
+
+  LogicalResult lower(lm::RopeAnglesOp op) {
+    mlir::OpBuilder builder(op);
+    auto table = pack::RopeTableOp::create(builder, op.getLoc(), op.getType(), op.getPositions(),
+                                           op.getFrequencies(), op.getMagnitudeAttr(), Value());
+    op.replaceAllUsesWith(table.getResult());
+    op.erase();
+    return mlir::success();
+  }
+
+  LogicalResult lower(lm::LinearOp op) {
+    mlir::OpBuilder builder(op);
+    llvm::SmallVector<Value> weights;
+    llvm::SmallVector<llvm::StringRef> formats;
+    for (Value weight : op.getWeights()) {
+      Value packed = matrices.lookup(weight);
+      if (!packed)
+        return op.emitError("multiplies with a matrix that is no tensor of the file");
+      weights.push_back(packed);
+      formats.push_back(llvm::cast<pack::WeightType>(packed.getType()).getFormat().getValue());
+    }
+    pack::RowSet rows = rowSetOf(op.getInput());
+    auto act = chooseActType(op.getContext(), lm::widthOf(op.getInput()), formats, exact);
+    auto quantize = pack::QuantizeOp::create(builder, op.getLoc(), act, op.getInput(), Value(),
+                                             Value(), builder.getF32FloatAttr(0.0f),
+                                             pack::RowSetAttr::get(op.getContext(), rows), Value());
+    for (size_t i = 0; i < weights.size(); ++i) {
+      mlir::ValueRange biases;
+      if (!op.getBiases().empty())
+        biases = op.getBiases().slice(i, 1);
+      auto matmul = pack::MatmulOp::create(
+          builder, op.getLoc(), op.getResult(i).getType(), quantize.getResult(), weights[i], biases,
+          Value(), pack::EpilogueAttr::get(op.getContext(), pack::Epilogue::Store),
+          builder.getF32FloatAttr(1.0f), pack::RowSetAttr::get(op.getContext(), rows), Value());
+      op.getResult(i).replaceAllUsesWith(matmul.getResult());
+    }
+    op.erase();
+    return mlir::success();
+  }
+};
+
+struct LowerLmToPack : impl::LowerLmToPackBase<LowerLmToPack> {
+  using LowerLmToPackBase::LowerLmToPackBase;
+
+  void runOnOperation() override {
+    Lowering lowering;
+    lowering.exact = exact;
+    llvm::SmallVector<mlir::Operation *> ops;
+    getOperation().walk([&](mlir::Operation *op) { ops.push_back(op); });
+    for (mlir::Operation *op : ops) {
+      auto lower = [&](auto typed) { return lowering.lower(typed); };
+      LogicalResult result =
+          llvm::TypeSwitch<mlir::Operation *, LogicalResult>(op)
+              .Case<lm::WeightOp, lm::ConstantOp, lm::InputOp, lm::EmbedOp, lm::RopeAnglesOp,
+                    lm::LinearOp>(lower)
+              .Default([](mlir::Operation *) { return mlir::success(); });
+      if (failed(result))
+        return signalPassFailure();
+    }
+    for (auto &[matrix, packed] : lowering.matrices)
+      if (matrix.use_empty())
+        matrix.getDefiningOp()->erase();
+  }
+};
+
+} // namespace
+} // namespace izhc
