@@ -1,0 +1,54 @@
+// Byte-level BPE: each word starts as the tokens of its bytes, and pairs merge
+// in the order of the merge list.
+
+#include "runtime/base/status.h"
+#include "runtime/text/encode.h"
+
+namespace izh {
+namespace {
+
+// False if there is no memory.
+bool encode_word(const TokenizerView& view, const uint8_t* text, uint32_t begin, uint32_t end,
+                 EncodeScratch* scratch, Array<int32_t>* ids) {
+  if (view.whole_words) {
+    const int32_t id = view.find_token(text + begin, end - begin);
+    if (id >= 0) return ids->push(id);
+  }
+  Array<Symbol>& symbols = scratch->symbols;
+  if (!symbols.reserve(end - begin)) return false;
+  symbols.clear();
+  for (uint32_t i = begin; i < end; ++i) {
+    if (!symbols.push({i, i + 1, view.byte_tokens[text[i]]})) return false;
+  }
+  const auto find = [&view](const Symbol& left, const Symbol& right) -> MergeResult {
+    if (left.id < 0 || right.id < 0) return {kNoMerge, -1};
+    const int32_t rank =
+        view.find_merge(static_cast<uint32_t>(left.id), static_cast<uint32_t>(right.id));
+    if (rank < 0) return {kNoMerge, -1};
+    return {static_cast<uint32_t>(rank), static_cast<int32_t>(view.merges[rank].result)};
+  };
+  if (!scratch->merger.merge(&symbols, find)) return false;
+  for (const Symbol& symbol : symbols) {
+    const int32_t id = symbol.id >= 0 ? symbol.id : view.unk;
+    if (id >= 0 && !ids->push(id)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+izh_status encode_byte_bpe(const TokenizerView& view, const Splitter& splitter,
+                           const uint8_t* text, uint32_t bytes, EncodeScratch* scratch,
+                           Array<int32_t>* ids, izh_error* error) {
+  IZH_TRY(splitter.split(text, bytes, &scratch->splitter, &scratch->words, error));
+  uint32_t begin = 0;
+  for (const uint32_t end : scratch->words) {
+    if (!encode_word(view, text, begin, end, scratch, ids)) {
+      return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to tokenize %u bytes", bytes);
+    }
+    begin = end;
+  }
+  return IZH_OK;
+}
+
+}  // namespace izh

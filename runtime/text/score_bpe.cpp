@@ -1,0 +1,97 @@
+// SentencePiece-style BPE: spaces are written as U+2581, characters merge in the
+// order of their results' scores, and what is no token falls back to bytes.
+
+#include "runtime/base/status.h"
+#include "runtime/text/encode.h"
+#include "runtime/text/utf8.h"
+
+namespace izh {
+namespace {
+
+constexpr uint8_t kSpace[3] = {0xe2, 0x96, 0x81};
+
+bool is_space(const uint8_t* text, uint32_t left) {
+  return left >= 3 && memcmp(text, kSpace, 3) == 0;
+}
+
+// Unsigned numbers in the reverse order of the floats, none of which is NaN.
+uint32_t descending_key(float score) {
+  // Zero has two patterns of bits.
+  score += 0.0f;
+  uint32_t bits;
+  memcpy(&bits, &score, 4);
+  return (bits & 0x80000000u) ? bits : 0x7fffffffu - bits;
+}
+
+// `scratch->text` becomes the text with U+2581 for spaces.
+bool escape_spaces(const uint8_t* text, uint32_t bytes, bool prefix, Array<uint8_t>* out) {
+  out->clear();
+  if (!out->reserve(size_t{bytes} + 3)) return false;
+  if (prefix && !out->append(kSpace, 3)) return false;
+  for (uint32_t i = 0; i < bytes; ++i) {
+    if (!(text[i] == ' ' ? out->append(kSpace, 3) : out->push(text[i]))) return false;
+  }
+  return true;
+}
+
+// End of the word at `begin`: the next space after another character, if tokens
+// never reach across one.
+uint32_t word_end(const TokenizerView& view, const Array<uint8_t>& text, uint32_t begin) {
+  const uint32_t size = static_cast<uint32_t>(text.size());
+  if (!view.words_at_spaces) return size;
+  uint32_t at = begin;
+  while (is_space(text.data() + at, size - at)) at += 3;
+  while (at < size && !is_space(text.data() + at, size - at)) ++at;
+  return at;
+}
+
+bool append_symbol(const TokenizerView& view, const uint8_t* text, const Symbol& symbol,
+                   Array<int32_t>* ids) {
+  if (symbol.id >= 0) return ids->push(symbol.id);
+  for (uint32_t i = symbol.begin; i < symbol.end; ++i) {
+    const int32_t byte = view.byte_tokens[text[i]];
+    const int32_t id = byte >= 0 ? byte : view.unk;
+    if (id >= 0 && !ids->push(id)) return false;
+  }
+  return true;
+}
+
+bool encode_word(const TokenizerView& view, const uint8_t* text, uint32_t begin, uint32_t end,
+                 EncodeScratch* scratch, Array<int32_t>* ids) {
+  Array<Symbol>& symbols = scratch->symbols;
+  symbols.clear();
+  for (uint32_t i = begin; i < end;) {
+    const Utf8Step step = utf8_step(text + i, end - i);
+    const uint32_t length = step.state == Utf8::kValid ? step.length : 1;
+    if (!symbols.push({i, i + length, view.find_token(text + i, length)})) return false;
+    i += length;
+  }
+  const auto find = [&view, text](const Symbol& left, const Symbol& right) -> MergeResult {
+    const int32_t id = view.find_token(text + left.begin, right.end - left.begin);
+    if (id < 0) return {kNoMerge, -1};
+    return {descending_key(view.scores[id]), id};
+  };
+  if (!scratch->merger.merge(&symbols, find)) return false;
+  for (const Symbol& symbol : symbols) {
+    if (!append_symbol(view, text, symbol, ids)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+izh_status encode_score_bpe(const TokenizerView& view, const uint8_t* text, uint32_t bytes,
+                            bool prefix, EncodeScratch* scratch, Array<int32_t>* ids,
+                            izh_error* error) {
+  Array<uint8_t>& escaped = scratch->text;
+  bool done = escape_spaces(text, bytes, prefix, &escaped);
+  for (uint32_t begin = 0; done && begin < escaped.size();) {
+    const uint32_t end = word_end(view, escaped, begin);
+    done = encode_word(view, escaped.data(), begin, end, scratch, ids);
+    begin = end;
+  }
+  if (done) return IZH_OK;
+  return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to tokenize %u bytes", bytes);
+}
+
+}  // namespace izh

@@ -1,0 +1,214 @@
+// Verification of the tokenizer section. This is the only file of the folder
+// that reads the flatbuffer.
+
+#include "runtime/text/tokenizer_view.h"
+
+#include "runtime/base/status.h"
+#include "runtime/schema/tokenizer_generated.h"
+#include "runtime/schema/tokenizer_hash.h"
+#include "runtime/text/utf8.h"
+
+namespace izh {
+namespace {
+
+static_assert(sizeof(MergeRule) == sizeof(schema::Merge));
+
+constexpr uint32_t kMaxTokens = 1u << 24;
+constexpr size_t kMaxPatternBytes = 1u << 14;
+
+template <typename T>
+Span<const T> span_of(const flatbuffers::Vector<T>* vector) {
+  return vector ? Span<const T>{vector->data(), vector->size()} : Span<const T>{};
+}
+
+// The sentence says what the section is; `what` says what is wrong with it.
+izh_status bad(izh_error* error, const char* what) {
+  return fail(error, IZH_BAD_ARTIFACT,
+              "the artifact's tokenizer is damaged: %s; compile the model again", what);
+}
+
+bool ids_below(Span<const uint32_t> ids, uint32_t limit) {
+  for (const uint32_t id : ids) {
+    if (id >= limit) return false;
+  }
+  return true;
+}
+
+bool fits(int32_t id, uint32_t tokens) {
+  return id >= -1 && (id < 0 || static_cast<uint32_t>(id) < tokens);
+}
+
+bool slots_fit(Span<const uint32_t> slots, size_t entries) {
+  for (const uint32_t slot : slots) {
+    if (slot > entries) return false;
+  }
+  return true;
+}
+
+izh_status check_texts(const TokenizerView& view, izh_error* error) {
+  if (view.text_offsets[0] != 0 || view.text_offsets[view.tokens] != view.text.size) {
+    return bad(error, "the texts of the tokens don't fill their section");
+  }
+  for (uint32_t i = 0; i < view.tokens; ++i) {
+    if (view.text_offsets[i] > view.text_offsets[i + 1]) {
+      return bad(error, "the texts of the tokens are out of order");
+    }
+    if (view.types[i] > static_cast<uint8_t>(TokenType::kByte)) {
+      return bad(error, "a token has an unknown type");
+    }
+  }
+  return IZH_OK;
+}
+
+int compare(Span<const uint8_t> a, Span<const uint8_t> b) {
+  const size_t shared = a.size < b.size ? a.size : b.size;
+  const int order = memcmp(a.data, b.data, shared);
+  if (order != 0) return order;
+  return a.size < b.size ? -1 : a.size > b.size;
+}
+
+izh_status check_specials(const TokenizerView& view, izh_error* error) {
+  for (size_t i = 0; i < view.specials.size; ++i) {
+    if (view.specials[i] >= view.tokens) {
+      return bad(error, "a special token is not in the vocabulary");
+    }
+    const Span<const uint8_t> text = view.token_text(view.specials[i]);
+    // A text that is searched for them must not be cut inside of a character.
+    if (text.empty() || !utf8_is_valid(text.data, text.size)) {
+      return bad(error, "a special token's text is empty or not UTF-8");
+    }
+    if (i > 0 && compare(view.token_text(view.specials[i - 1]), text) >= 0) {
+      return bad(error, "the special tokens are out of order");
+    }
+  }
+  return IZH_OK;
+}
+
+izh_status check_tables(const TokenizerView& view, izh_error* error) {
+  if (!slots_fit(view.token_slots, view.tokens) ||
+      !slots_fit(view.merge_slots, view.merges.size)) {
+    return bad(error, "a look-up table points past its entries");
+  }
+  for (const MergeRule& merge : view.merges) {
+    if (merge.left >= view.tokens || merge.right >= view.tokens || merge.result >= view.tokens) {
+      return bad(error, "a merge names a token that is not in the vocabulary");
+    }
+  }
+  if (view.byte_tokens.size != 256) return bad(error, "it doesn't say the token of every byte");
+  for (const int32_t id : view.byte_tokens) {
+    if (!fits(id, view.tokens)) return bad(error, "the token of a byte is not in the vocabulary");
+  }
+  for (const int32_t id : {view.bos, view.eos, view.eot, view.unk, view.pad}) {
+    if (!fits(id, view.tokens)) return bad(error, "a special id is not in the vocabulary");
+  }
+  if ((view.add_bos && view.bos < 0) || (view.add_eos && view.eos < 0)) {
+    return bad(error, "it adds a token that it doesn't have");
+  }
+  if (!ids_below(view.ends, view.tokens)) {
+    return bad(error, "a token that ends text is not in the vocabulary");
+  }
+  if (view.kind == TokenizerKind::kScoreBpe && view.scores.size != view.tokens) {
+    return bad(error, "there is not one score a token");
+  }
+  return IZH_OK;
+}
+
+izh_status read_patterns(const schema::Tokenizer* root, PatternList* patterns, izh_error* error) {
+  patterns->count = 0;
+  if (!root->patterns()) return IZH_OK;
+  if (root->patterns()->size() > kMaxPatterns) return bad(error, "it has too many patterns");
+  for (const flatbuffers::String* pattern : *root->patterns()) {
+    if (pattern->size() > kMaxPatternBytes) return bad(error, "a pattern is too long");
+    patterns->items[patterns->count++] = {pattern->c_str(), pattern->size()};
+  }
+  return IZH_OK;
+}
+
+void fill(const schema::Tokenizer* root, TokenizerView* view) {
+  view->kind = static_cast<TokenizerKind>(root->kind());
+  view->tokens = root->types()->size();
+  view->text_offsets = span_of(root->text_offsets());
+  view->text = span_of(root->text());
+  view->types = span_of(root->types());
+  view->scores = span_of(root->scores());
+  view->token_slots = span_of(root->token_slots());
+  if (root->merges()) {
+    view->merges = {reinterpret_cast<const MergeRule*>(root->merges()->Data()),
+                    root->merges()->size()};
+  }
+  view->merge_slots = span_of(root->merge_slots());
+  view->byte_tokens = span_of(root->byte_tokens());
+  view->specials = span_of(root->specials());
+  view->ends = span_of(root->ends());
+  view->whole_words = root->whole_words();
+  view->words_at_spaces = root->words_at_spaces();
+  view->add_bos = root->add_bos();
+  view->add_eos = root->add_eos();
+  view->add_space_prefix = root->add_space_prefix();
+  view->bos = root->bos();
+  view->eos = root->eos();
+  view->eot = root->eot();
+  view->unk = root->unk();
+  view->pad = root->pad();
+}
+
+}  // namespace
+
+int32_t TokenizerView::find_token(const uint8_t* bytes, size_t count) const {
+  const uint32_t slots = static_cast<uint32_t>(token_slots.size);
+  if (slots == 0) return -1;
+  uint32_t slot = schema::home_slot(schema::hash_bytes(bytes, count), slots);
+  for (uint32_t probe = 0; probe < schema::kMaxProbes; ++probe) {
+    const uint32_t id = token_slots[slot];
+    if (id == 0) return -1;
+    const Span<const uint8_t> text = token_text(id - 1);
+    if (text.size == count && memcmp(text.data, bytes, count) == 0) {
+      return static_cast<int32_t>(id - 1);
+    }
+    slot = slot + 1 == slots ? 0 : slot + 1;
+  }
+  return -1;
+}
+
+int32_t TokenizerView::find_merge(uint32_t left, uint32_t right) const {
+  const uint32_t slots = static_cast<uint32_t>(merge_slots.size);
+  if (slots == 0) return -1;
+  uint32_t slot = schema::home_slot(schema::hash_pair(left, right), slots);
+  for (uint32_t probe = 0; probe < schema::kMaxProbes; ++probe) {
+    const uint32_t rank = merge_slots[slot];
+    if (rank == 0) return -1;
+    const MergeRule& merge = merges[rank - 1];
+    if (merge.left == left && merge.right == right) return static_cast<int32_t>(rank - 1);
+    slot = slot + 1 == slots ? 0 : slot + 1;
+  }
+  return -1;
+}
+
+izh_status view_tokenizer(const void* section, size_t bytes, TokenizerView* view,
+                          PatternList* patterns, izh_error* error) {
+  if (reinterpret_cast<uintptr_t>(section) % 8 != 0) return bad(error, "it is not aligned");
+  // Smaller sections have no room for the identifier.
+  if (bytes < 16 || bytes > INT32_MAX) return bad(error, "it has an impossible size");
+  flatbuffers::Verifier verifier(static_cast<const uint8_t*>(section), bytes);
+  if (!schema::VerifyTokenizerBuffer(verifier)) {
+    return bad(error, "its references don't fit together");
+  }
+  const schema::Tokenizer* root = schema::GetTokenizer(section);
+  if (root->kind() > schema::TokenizerKind::ScoreBpe) {
+    return fail(error, IZH_BAD_ARTIFACT,
+                "the artifact's tokenizer is of kind %d, which this runtime doesn't know: "
+                "use a newer runtime",
+                static_cast<int>(root->kind()));
+  }
+  fill(root, view);
+  if (view->tokens == 0 || view->tokens > kMaxTokens ||
+      view->text_offsets.size != size_t{view->tokens} + 1) {
+    return bad(error, "the number of tokens is impossible");
+  }
+  IZH_TRY(check_texts(*view, error));
+  IZH_TRY(check_specials(*view, error));
+  IZH_TRY(check_tables(*view, error));
+  return read_patterns(root, patterns, error);
+}
+
+}  // namespace izh

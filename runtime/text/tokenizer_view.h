@@ -1,0 +1,82 @@
+// The tokenizer section after verification: plain pointers into the mapped file
+// and the look-ups in its tables. All offsets and ids have been checked.
+
+#pragma once
+
+#include <cstring>
+
+#include "runtime/base/span.h"
+#include "runtime/include/izh/izh.h"
+
+namespace izh {
+
+enum class TokenizerKind : uint8_t { kByteBpe, kScoreBpe };
+// Numbers of schema::TokenType.
+enum class TokenType : uint8_t {
+  kUndefined,
+  kNormal,
+  kUnknown,
+  kControl,
+  kUserDefined,
+  kUnused,
+  kByte,
+};
+
+struct MergeRule {
+  uint32_t left;
+  uint32_t right;
+  uint32_t result;
+};
+
+struct TokenizerView {
+  TokenizerKind kind = {};
+  uint32_t tokens = 0;
+  Span<const uint32_t> text_offsets;  // tokens + 1, ascending
+  Span<const uint8_t> text;
+  Span<const uint8_t> types;
+  Span<const float> scores;           // kScoreBpe: of each token
+  Span<const uint32_t> token_slots;   // id + 1 or 0
+  Span<const MergeRule> merges;
+  Span<const uint32_t> merge_slots;   // index + 1 or 0
+  Span<const int32_t> byte_tokens;    // 256
+  Span<const uint32_t> specials;      // ascending by bytes; valid UTF-8, none empty
+  Span<const uint32_t> ends;          // ascending
+  bool whole_words = false;
+  bool words_at_spaces = false;
+  bool add_bos = false;               // then bos is not -1; so for eos
+  bool add_eos = false;
+  bool add_space_prefix = false;
+  int32_t bos = -1;
+  int32_t eos = -1;
+  int32_t eot = -1;
+  int32_t unk = -1;
+  int32_t pad = -1;
+
+  Span<const uint8_t> token_text(uint32_t id) const {
+    return {text.data + text_offsets[id], text_offsets[id + 1] - text_offsets[id]};
+  }
+  TokenType token_type(uint32_t id) const { return static_cast<TokenType>(types[id]); }
+
+  // The token with these bytes, or -1.
+  int32_t find_token(const uint8_t* bytes, size_t count) const;
+  // Index of the merge of two tokens, or -1.
+  int32_t find_merge(uint32_t left, uint32_t right) const;
+};
+
+// One split pattern, as in the file.
+struct PatternText {
+  const char* text;
+  size_t bytes;
+};
+constexpr size_t kMaxPatterns = 16;
+
+struct PatternList {
+  PatternText items[kMaxPatterns];
+  size_t count = 0;
+};
+
+// Verifies `bytes` of a section, which must be aligned to 8 and outlive the view.
+[[nodiscard]] izh_status view_tokenizer(const void* section, size_t bytes, TokenizerView* view,
+                                        PatternList* patterns, izh_error* error);
+
+}  // namespace izh
