@@ -1,5 +1,4 @@
-// The registry of formats, half-precision conversion, and blocks read and
-// written by their bit fields.
+// The registry of formats, half-precision conversion, and blocks as integers.
 
 #include "compiler/formats/Format.h"
 
@@ -81,106 +80,6 @@ uint16_t izhc::floatToHalf(float value) {
 //===----------------------------------------------------------------------===//
 // Blocks
 //===----------------------------------------------------------------------===//
-
-// `width` (at most 16) bits from bit `first` on. Touches only their bytes.
-static uint32_t readBits(const uint8_t *block, uint32_t first, uint32_t width) {
-  uint32_t value = 0, last = (first + width - 1) / 8;
-  for (uint32_t byte = first / 8; byte <= last; ++byte)
-    value |= static_cast<uint32_t>(block[byte]) << 8 * (byte - first / 8);
-  return value >> first % 8 & ((1u << width) - 1);
-}
-
-static void orBits(uint8_t *block, uint32_t first, uint32_t width, uint32_t value) {
-  uint32_t last = (first + width - 1) / 8;
-  value = (value & ((1u << width) - 1)) << first % 8;
-  for (uint32_t byte = first / 8; byte <= last; ++byte)
-    block[byte] |= static_cast<uint8_t>(value >> 8 * (byte - first / 8));
-}
-
-// The elements of a field that lie at the same place of successive bytes, the
-// common case, in a form that vectorizes.
-static bool isBytewise(const BitField &field) {
-  return field.bitStride == 8 && field.firstBit % 8 + field.width <= 8;
-}
-
-static void readField(const BitField &field, const uint8_t *block, uint8_t *elements) {
-  elements += field.firstElement;
-  if (!isBytewise(field)) {
-    for (uint32_t i = 0; i < field.count; ++i)
-      elements[i] |= readBits(block, field.firstBit + i * field.bitStride, field.width)
-                     << field.shift;
-    return;
-  }
-  const uint8_t *bytes = block + field.firstBit / 8;
-  uint8_t right = field.firstBit % 8, left = field.shift;
-  uint8_t mask = (1u << field.width) - 1;
-  for (uint32_t i = 0; i < field.count; ++i)
-    elements[i] |= (bytes[i] >> right & mask) << left;
-}
-
-static void writeField(const BitField &field, const uint8_t *elements, uint8_t *block) {
-  elements += field.firstElement;
-  if (!isBytewise(field)) {
-    for (uint32_t i = 0; i < field.count; ++i)
-      orBits(block, field.firstBit + i * field.bitStride, field.width,
-             elements[i] >> field.shift);
-    return;
-  }
-  uint8_t *bytes = block + field.firstBit / 8;
-  uint8_t left = field.firstBit % 8, right = field.shift;
-  uint8_t mask = (1u << field.width) - 1;
-  for (uint32_t i = 0; i < field.count; ++i)
-    bytes[i] |= (elements[i] >> right & mask) << left;
-}
-
-void formats::readRaw(const FormatSpec &format, const uint8_t *block, RawBlock &raw) {
-  std::memset(raw.code, 0, format.blockWeights);
-  std::memset(raw.sub, 0, sizeof(raw.sub));
-  std::memset(raw.subMin, 0, sizeof(raw.subMin));
-  raw.scale = raw.min = 0;
-  for (const BitField &field : format.fields) {
-    switch (field.role) {
-    case FieldRole::Code:
-      readField(field, block, raw.code);
-      break;
-    case FieldRole::Sub:
-      readField(field, block, raw.sub);
-      break;
-    case FieldRole::SubMin:
-      readField(field, block, raw.subMin);
-      break;
-    case FieldRole::Scale:
-      raw.scale |= readBits(block, field.firstBit, field.width) << field.shift;
-      break;
-    case FieldRole::Min:
-      raw.min |= readBits(block, field.firstBit, field.width) << field.shift;
-      break;
-    }
-  }
-}
-
-void formats::writeRaw(const FormatSpec &format, const RawBlock &raw, uint8_t *block) {
-  std::memset(block, 0, format.blockBytes);
-  for (const BitField &field : format.fields) {
-    switch (field.role) {
-    case FieldRole::Code:
-      writeField(field, raw.code, block);
-      break;
-    case FieldRole::Sub:
-      writeField(field, raw.sub, block);
-      break;
-    case FieldRole::SubMin:
-      writeField(field, raw.subMin, block);
-      break;
-    case FieldRole::Scale:
-      orBits(block, field.firstBit, field.width, raw.scale >> field.shift);
-      break;
-    case FieldRole::Min:
-      orBits(block, field.firstBit, field.width, raw.min >> field.shift);
-      break;
-    }
-  }
-}
 
 void izhc::unpackBlock(const FormatSpec &format, const uint8_t *block,
                        BlockParts &parts) {

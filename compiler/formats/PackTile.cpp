@@ -55,15 +55,27 @@ TileMap::TileMap(const PackedLayout &layout) {
 //===----------------------------------------------------------------------===//
 
 // The low `width` bits of each byte of a word.
-static uint32_t byteMask(uint32_t width) { return ((1u << width) - 1) * 0x01010101u; }
+static constexpr uint32_t byteMask(uint32_t width) {
+  return ((1u << width) - 1) * 0x01010101u;
+}
+
+// With the width known, the compiler unrolls the loop.
+template <uint32_t width>
+static uint32_t packWord(const uint8_t *codes, uint32_t shift) {
+  uint32_t word = 0;
+  for (uint32_t bit = 0; bit < 8; bit += width, codes += 4)
+    word |= (load<uint32_t>(codes) >> shift & byteMask(width)) << bit;
+  return word;
+}
 
 static void packCodes(llvm::ArrayRef<VectorPlace> places, const uint8_t *codes, int64_t row,
                       uint8_t *unit) {
   for (const VectorPlace &place : places) {
-    uint32_t mask = byteMask(place.width), word = 0;
     const uint8_t *from = codes + place.firstWeight;
-    for (uint32_t bit = 0; bit < 8; bit += place.width, from += 4)
-      word |= (load<uint32_t>(from) >> place.shift & mask) << bit;
+    uint32_t word = place.width == 4   ? packWord<4>(from, place.shift)
+                    : place.width == 2 ? packWord<2>(from, place.shift)
+                    : place.width == 1 ? packWord<1>(from, place.shift)
+                                       : packWord<8>(from, place.shift);
     store(unit + place.offset + 4 * row, word);
   }
 }
