@@ -60,6 +60,7 @@ void setFunctionAttributes(llvm::Module &module, const MachineCode &code) {
     if (function.isDeclaration())
       continue;
     function.addFnAttr("target-cpu", code.cpu);
+    function.addFnAttr("tune-cpu", code.tune);
     if (!code.features.empty())
       function.addFnAttr("target-features", code.features);
     function.addFnAttr("prefer-vector-width", std::to_string(code.vectorBits));

@@ -12,6 +12,7 @@ struct MachineCode {
   std::string triple;    // "x86_64-unknown-linux-gnu"
   std::string cpu;       // as LLVM spells it
   std::string features;  // "+avx2,+fma"
+  std::string tune;      // the processor to schedule for
   unsigned vectorBits;   // widest vector registers that code should use
 };
 

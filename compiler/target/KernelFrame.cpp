@@ -1,7 +1,10 @@
 // Makes one function of every plan.kernel, with the ABI that PlanOps.td gives.
 
 #include "compiler/target/KernelFrame.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace izhc {
 
@@ -10,6 +13,9 @@ using namespace mlir;
 llvm::LogicalResult
 replaceKernels(ModuleOp module, FloatAbilities floats,
                llvm::function_ref<LogicalResult(KernelFrameBase &, Operation *)> emit) {
+  module.getContext()
+      ->loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                    scf::SCFDialect, vector::VectorDialect>();
   for (auto kernel : llvm::make_early_inc_range(module.getOps<plan::KernelOp>())) {
     OpBuilder builder(kernel);
     Location loc = kernel.getLoc();

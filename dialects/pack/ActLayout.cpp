@@ -13,7 +13,7 @@ ActLayout::ActLayout(ActType type) {
     return at;
   };
   if (type.getKind() == ActKind::F32) {
-    padded = type.getWidth();
+    padded = llvm::alignTo(type.getWidth(), 64);
     codes = scales = field(4 * padded);
   } else {
     int64_t group = type.getKind() == ActKind::Block32 ? 32 : 256;

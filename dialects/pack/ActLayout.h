@@ -1,6 +1,6 @@
 // Byte offsets inside one record of a `!pack.act` (one row of activations).
 //
-//   f32       float[width]
+//   f32       float[padded]
 //   block32   int8 codes[padded] | float scales[padded/32] | ...
 //   block256  int8 codes[padded] | float steps[padded/256]
 //             | int32 exponents[padded/32], each already shifted left by 23 | ...
@@ -9,7 +9,7 @@
 //             | for each z of corr32: int32[padded/32] = -z * sum(codes of 32)
 //             | for each z of corr16: int32[padded/16] = -z * sum(codes of 16)
 //
-// `padded` is the width rounded up to 64 (block32) or 256 (block256); codes
+// `padded` is the width rounded up to 64 (f32, block32) or 256 (block256); values
 // beyond the width are 0. Every field starts at a multiple of 64 bytes.
 
 #pragma once

@@ -1,0 +1,231 @@
+// pack.matmul_heads: query, key and value products by groups of whole heads,
+// with norm, rotation and the write to the cache while the sums are in the
+// first-level cache.
+
+#include "compiler/target/vector/Products.h"
+#include <numeric>
+
+namespace izhc {
+
+using namespace mlir;
+
+namespace {
+
+class HeadsEmitter {
+public:
+  HeadsEmitter(KernelFrame &frame, pack::MatmulHeadsOp op)
+      : frame(frame), k(frame.k), op(op), act(llvm::cast<pack::ActType>(op.getAct().getType())),
+        layout(act), kv(llvm::cast<pack::KvType>(op.getCache().getType())),
+        headDim(op.getHeadDim()),
+        groupRows(std::lcm(op.getHeadDim(), PackedLayout::kTileRows)) {}
+
+  LogicalResult emit();
+
+private:
+  void group(const Segment &segment, TileProduct &product, int64_t role, Value number);
+  void finishHead(const Segment &segment, int64_t role, Value head, Value values, Value row);
+  void addBias(const Segment &segment, Value head, Value values);
+  void normalise(Value norm, Value values);
+  void rotate(Value values, Value row);
+  void rotatePairs(Value values, Value cosines, Value sines);
+  void storeQuery(Value head, Value values, Value row);
+  void storeKey(Value head, Value values, Value row);
+  void storeValue(Value head, Value values, Value row);
+  void cachePlace(Value row, Value &page, Value &token);
+  // Widest vectors that tile `count` values.
+  int64_t widthFor(int64_t count) { return std::gcd(count, frame.machine.lanes); }
+  void overVectors(int64_t count, int64_t width, llvm::function_ref<void(Value offset)> body) {
+    k.loop(k.constI64(0), k.constI64(4 * count), 4 * width, body);
+  }
+  Value loadFloats(Value base, Value offset, int64_t width) {
+    return k.load(k.vec(width, k.f32()), k.at(base, offset), 4);
+  }
+
+  KernelFrame &frame;
+  KernelBuilder &k;
+  pack::MatmulHeadsOp op;
+  pack::ActType act;
+  pack::ActLayout layout;
+  pack::KvType kv;
+  int64_t headDim, groupRows;
+  Value scratch, sums;
+};
+
+LogicalResult HeadsEmitter::emit() {
+  scratch = k.stack(TileProduct::kScratchBytes);
+  sums = k.stack(frame.machine.tokenTiles.front() * groupRows * 4);
+  int64_t unit = 0;
+  for (auto [role, weight] : llvm::enumerate(op.getWeights())) {
+    auto segment =
+        segmentOf(frame, op, weight, op.getBiases().empty() ? Value() : op.getBiases()[role]);
+    if (failed(segment))
+      return failure();
+    if (segment->rows % headDim)
+      return op.emitError("a matrix has ") << segment->rows << " rows, which are no whole heads of " << headDim;
+    TileProduct product(frame, *segment->format, act, segment->cols, scratch);
+    int64_t groups = (segment->rows + groupRows - 1) / groupRows;
+    forSegmentUnits(frame, unit, groups, [&](Value begin, Value end) {
+      k.loop(begin, end, 1, [&](Value number) { group(*segment, product, int64_t(role), number); });
+    });
+    unit += groups;
+  }
+  return success();
+}
+
+// All rows of activations times the heads of one group.
+void HeadsEmitter::group(const Segment &segment, TileProduct &product, int64_t role, Value number) {
+  int64_t groupTiles = groupRows / PackedLayout::kTileRows, heads = groupRows / headDim;
+  Value firstTile = k.mul(number, groupTiles);
+  // A last group may have fewer tiles than the others.
+  Value tiles = k.min(k.sub(k.constI64(segment.tiles()), firstTile), k.constI64(groupTiles));
+  Value records = frame.address(op.getAct());
+  forRowGroups(k, frame.machine.tokenTiles, frame.tokens, [&](Value first, int64_t rows) {
+    Value record = k.at(records, k.mul(first, layout.stride));
+    k.loop(k.constI64(0), tiles, 1, [&](Value tile) {
+      Value weights = k.at(segment.weights, k.mul(k.add(firstTile, tile), product.tileBytes()));
+      Value to = k.at(sums, k.mul(tile, 4 * PackedLayout::kTileRows));
+      product.emit(weights, record, rows, to, 4 * groupRows);
+    });
+    k.loop(k.constI64(0), k.constI64(rows), 1, [&](Value row) {
+      k.loop(k.constI64(0), k.constI64(heads), 1, [&](Value inGroup) {
+        Value head = k.add(k.mul(number, heads), inGroup);
+        Value values = k.at(sums, k.add(k.mul(row, 4 * groupRows), k.mul(inGroup, 4 * headDim)));
+        auto finish = [&] { finishHead(segment, role, head, values, k.add(first, row)); };
+        if (heads == 1)
+          return finish();
+        k.ifThen(k.less(head, k.constI64(segment.rows / headDim)), finish);
+      });
+    });
+  });
+}
+
+void HeadsEmitter::finishHead(const Segment &segment, int64_t role, Value head, Value values,
+                              Value row) {
+  if (segment.bias)
+    addBias(segment, head, values);
+  if (Value norm = role == 0 ? op.getQNorm() : role == 1 ? op.getKNorm() : Value())
+    normalise(frame.address(norm), values);
+  if (role < 2 && op.getRope() != pack::RopeStyle::None)
+    rotate(values, row);
+  if (role == 0)
+    storeQuery(head, values, row);
+  else if (role == 1)
+    storeKey(head, values, row);
+  else
+    storeValue(head, values, row);
+}
+
+void HeadsEmitter::addBias(const Segment &segment, Value head, Value values) {
+  Value bias = k.at(segment.bias, k.mul(head, 4 * headDim));
+  int64_t width = widthFor(headDim);
+  overVectors(headDim, width, [&](Value offset) {
+    k.store(k.add(loadFloats(values, offset, width), loadFloats(bias, offset, width)),
+            k.at(values, offset), 4);
+  });
+}
+
+void HeadsEmitter::normalise(Value norm, Value values) {
+  int64_t width = widthFor(headDim);
+  Value start = k.zero(k.vec(width, k.f32()));
+  Value squares = k.loop(k.constI64(0), k.constI64(4 * headDim), k.constI64(4 * width), start,
+                         [&](Value offset, llvm::ArrayRef<Value> carried) {
+                           Value v = loadFloats(values, offset, width);
+                           return KernelBuilder::Values{k.mulAdd(v, v, carried[0])};
+                         })[0];
+  Value mean = k.mul(k.sumLanes(squares), k.constFloat(k.f32(), 1.0 / double(headDim)));
+  Value eps = k.constFloat(k.f32(), op.getEps().convertToFloat());
+  Value factor = k.div(k.constFloat(k.f32(), 1.0), k.sqrt(k.add(mean, eps)));
+  Value factors = k.splat(factor, width);
+  overVectors(headDim, width, [&](Value offset) {
+    Value v = k.mul(loadFloats(values, offset, width), factors);
+    k.store(k.mul(v, loadFloats(norm, offset, width)), k.at(values, offset), 4);
+  });
+}
+
+void HeadsEmitter::rotate(Value values, Value row) {
+  int64_t half = op.getRotary() / 2;
+  Value cosines = k.at(frame.address(op.getTable()), k.mul(row, 4 * op.getRotary()));
+  Value sines = k.at(cosines, 4 * half);
+  if (op.getRope() == pack::RopeStyle::Pairs)
+    return rotatePairs(values, cosines, sines);
+  int64_t width = widthFor(half);
+  Value upper = k.at(values, 4 * half);
+  overVectors(half, width, [&](Value offset) {
+    Value a = loadFloats(values, offset, width), b = loadFloats(upper, offset, width);
+    Value c = loadFloats(cosines, offset, width), s = loadFloats(sines, offset, width);
+    k.store(k.sub(k.mul(a, c), k.mul(b, s)), k.at(values, offset), 4);
+    k.store(k.add(k.mul(b, c), k.mul(a, s)), k.at(upper, offset), 4);
+  });
+}
+
+// Values 2i and 2i + 1: taken apart, turned and put together again.
+void HeadsEmitter::rotatePairs(Value values, Value cosines, Value sines) {
+  int64_t half = op.getRotary() / 2, width = widthFor(half);
+  llvm::SmallVector<int64_t> even, odd, joined;
+  for (int64_t i = 0; i < width; ++i) {
+    even.push_back(2 * i);
+    odd.push_back(2 * i + 1);
+    joined.push_back(i);
+    joined.push_back(width + i);
+  }
+  overVectors(half, width, [&](Value offset) {
+    Value place = k.mul(offset, 2);
+    Value both = loadFloats(values, place, 2 * width);
+    Value a = k.shuffle(both, both, even), b = k.shuffle(both, both, odd);
+    Value c = loadFloats(cosines, offset, width), s = loadFloats(sines, offset, width);
+    Value turnedA = k.sub(k.mul(a, c), k.mul(b, s));
+    Value turnedB = k.add(k.mul(b, c), k.mul(a, s));
+    k.store(k.shuffle(turnedA, turnedB, joined), k.at(values, place), 4);
+  });
+}
+
+void HeadsEmitter::storeQuery(Value head, Value values, Value row) {
+  auto type = llvm::cast<MemRefType>(op.getQueries().getType());
+  Value to = k.at(frame.address(op.getQueries()),
+                  k.add(k.mul(row, 4 * type.getDimSize(1)), k.mul(head, 4 * headDim)));
+  int64_t width = widthFor(headDim);
+  overVectors(headDim, width, [&](Value offset) {
+    k.store(loadFloats(values, offset, width), k.at(to, offset), 4);
+  });
+}
+
+// Page address and token within the page of a row's cache slot.
+void HeadsEmitter::cachePlace(Value row, Value &page, Value &token) {
+  Value slot = k.load(k.i32(), k.at(frame.address(op.getSlots()), k.mul(row, 4)), 4);
+  slot = k.extendU(slot, k.i64());
+  page = k.at(frame.address(op.getCache()), k.mul(k.div(slot, kv.getPage()), kv.getPageBytes()));
+  token = k.rem(slot, kv.getPage());
+}
+
+// Keys lie [head][dim][token]: one float16 for each vector of tokens.
+void HeadsEmitter::storeKey(Value head, Value values, Value row) {
+  Value page, token;
+  cachePlace(row, page, token);
+  int64_t rowBytes = 2 * kv.getPage(), width = widthFor(headDim);
+  Value to = k.at(page, k.add(k.mul(head, headDim * rowBytes), k.mul(token, 2)));
+  overVectors(headDim, width, [&](Value offset) {
+    Value halves = k.floatToHalf(loadFloats(values, offset, width));
+    Value place = k.at(to, k.mul(offset, rowBytes / 4));
+    for (int64_t i = 0; i < width; ++i)
+      k.store(k.extract(halves, i), k.at(place, i * rowBytes), 2);
+  });
+}
+
+void HeadsEmitter::storeValue(Value head, Value values, Value row) {
+  Value page, token;
+  cachePlace(row, page, token);
+  int64_t width = widthFor(headDim);
+  Value place = k.add(k.mul(head, 2 * kv.getPage() * headDim), k.mul(token, 2 * headDim));
+  Value to = k.at(k.at(page, kv.getValuesOffset()), place);
+  overVectors(headDim, width, [&](Value offset) {
+    k.store(k.floatToHalf(loadFloats(values, offset, width)), k.at(to, k.div(offset, 2)), 2);
+  });
+}
+
+} // namespace
+
+llvm::LogicalResult emitMatmulHeads(KernelFrame &frame, pack::MatmulHeadsOp op) {
+  return HeadsEmitter(frame, op).emit();
+}
+
+} // namespace izhc

@@ -1,0 +1,29 @@
+// What pack.matmul and pack.matmul_heads share.
+
+#pragma once
+
+#include "compiler/target/vector/TileProduct.h"
+
+namespace izhc {
+
+// One matrix of a product, at its run-time addresses.
+struct Segment {
+  const FormatSpec *format;
+  mlir::Value weights, bias; // bias may be null
+  int64_t rows, cols;
+
+  int64_t tiles() const {
+    return (rows + PackedLayout::kTileRows - 1) / PackedLayout::kTileRows;
+  }
+};
+
+// Fails with a diagnostic on `op` if the weight's format has no vector code.
+llvm::FailureOr<Segment> segmentOf(KernelFrame &frame, mlir::Operation *op, mlir::Value weight,
+                                   mlir::Value bias);
+
+// The share of the frame's units that lies in [firstUnit, firstUnit + units),
+// counted from firstUnit; may be empty (begin == end).
+void forSegmentUnits(KernelFrame &frame, int64_t firstUnit, int64_t units,
+                     llvm::function_ref<void(mlir::Value begin, mlir::Value end)> body);
+
+} // namespace izhc

@@ -1,0 +1,76 @@
+// The product of one weight tile (16 rows) with a few rows of activations.
+
+#pragma once
+
+#include "compiler/target/vector/WeightReader.h"
+#include "compiler/target/vector/VectorLowering.h"
+#include "dialects/pack/ActLayout.h"
+
+namespace izhc {
+
+class TileProduct {
+public:
+  using Value = mlir::Value;
+
+  // `scratch` is stack memory of kScratchBytes, shared by all products of a function.
+  static constexpr int64_t kScratchBytes = 256;
+  TileProduct(KernelFrame &frame, const FormatSpec &format, pack::ActType act, int64_t cols,
+              Value scratch);
+
+  int64_t tileBytes() const { return reader.layout.tileBytes(cols); }
+  int64_t actStride() const { return act.stride; }
+
+  // Writes sum over k of weight[i, k] * act[r, k] for rows i 0..15 of the tile
+  // and r 0..rows-1 to out + r * outStride + 4 * i. `first` is the record of
+  // row 0. For a given tile and row the order of operations is the same for
+  // every `rows`, so results don't depend on how rows are grouped.
+  void emit(Value tile, Value first, int64_t rows, Value out, int64_t outStride);
+
+private:
+  using Values = llvm::SmallVector<Value>;
+  // Where the parts computed together begin.
+  struct Parts {
+    int64_t count;
+    Value bytes, halves, scratch;
+  };
+  // Addresses of activations that belong to a unit or chunk, all of row 0.
+  struct ActPlace {
+    Value codes, scales, exponents, sums, corr;
+  };
+
+  void emitParts(Parts parts, Value first, int64_t rows, Value out, int64_t outStride);
+  Values floatUnits(const Parts &parts, Value first, int64_t rows);
+  Values expandedUnits(const Parts &parts, Value first, int64_t rows);
+  Values block32Units(const Parts &parts, Value first, int64_t rows);
+  Values block256Units(const Parts &parts, Value first, int64_t rows);
+
+  Values dots(llvm::MutableArrayRef<WeightReader::Planes> planes, llvm::ArrayRef<Value> bytes,
+              const ActPlace &place, int64_t rows, int64_t kk, int64_t count);
+  void expandBlock(llvm::ArrayRef<Value> bytes, llvm::ArrayRef<Value> scales,
+                   llvm::ArrayRef<Value> minima, Value values, int64_t rows, int64_t kk,
+                   int64_t count, llvm::MutableArrayRef<WeightReader::Planes> planes,
+                   Values &sums);
+  void chunkOfBlock256(const Parts &parts, Value unit, Value chunk, const ActPlace &place,
+                       int64_t rows, Values &sums);
+  ActPlace placeOf(Value first, Value chunk);
+  Value rowValue(mlir::Type element, Value base, int64_t row, int64_t offset);
+  Values zeros(int64_t count);
+  // Addresses of each part: base + step * part.
+  Values spread(Value base, int64_t count, int64_t step);
+  bool flipsCodes() const { return reader.spec.signedCodes && frame.machine.unsignedDots; }
+
+  KernelFrame &frame;
+  KernelBuilder &k;
+  WeightReader reader;
+  pack::ActType type;
+  pack::ActLayout act;
+  int64_t cols, lanes, corrOffset = -1, corrWeights = 32;
+  Value scratch;
+};
+
+// Calls `body` for groups of rows that cover 0..count: as many of the largest
+// of `tiles` as fit, then of the next, and so on (the last is 1).
+void forRowGroups(KernelBuilder &k, llvm::ArrayRef<int64_t> tiles, mlir::Value count,
+                  llvm::function_ref<void(mlir::Value first, int64_t rows)> body);
+
+} // namespace izhc

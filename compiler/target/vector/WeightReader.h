@@ -1,0 +1,58 @@
+// Reads a packed weight tile in stream order as vectors: codes for dot
+// products, scales, sub-scales.
+//
+// A machine with fewer than 16 lanes sees a tile as 16 / lanes parts. Callers
+// give two addresses of a unit (or of a chunk, whose offsets are those of the
+// unit's first chunk): `bytes`, moved on by 4 * lanes * part for the 64-byte
+// vectors, and `halves`, moved on by 2 * lanes * part for arrays of float16.
+
+#pragma once
+
+#include "compiler/formats/PackedLayout.h"
+#include "compiler/target/KernelBuilder.h"
+
+namespace izhc {
+
+class WeightReader {
+public:
+  using Value = mlir::Value;
+
+  WeightReader(KernelBuilder &k, const FormatSpec &format, int64_t lanes)
+      : layout(format), spec(format), lanes(lanes), k(k) {}
+
+  PackedLayout layout;
+  const FormatSpec &spec;
+  int64_t lanes;
+
+  // The vectors of each code plane that were loaded last.
+  struct Planes {
+    llvm::SmallVector<Value, 2> vectors;
+    llvm::SmallVector<int64_t, 2> offsets;
+  };
+  // Codes of weights kk..kk+3 (kk a multiple of 4) as 4 * lanes bytes. Asking
+  // in ascending order loads each vector once and in stream order.
+  Value codes(Planes &planes, Value bytes, int64_t kk);
+
+  // float16 scale or minimum of the block with weight kk, as float32.
+  Value scale(Value halves, int64_t kk);
+  Value minimum(Value halves, int64_t kk);
+
+  bool hasSubs() const { return spec.subWeights != 0; }
+  // Unpacks six-bit sub-scales of a unit to four vectors at `scratch`
+  // (64 bytes a chunk); `scratch` is moved on like `bytes`.
+  void unpackSixBit(Value bytes, Value scratch);
+  // Dwords (one a row) with the sub-scales of a chunk. `scratch` as above, for
+  // the chunk wanted.
+  Value subDwords(Value bytes, Value scratch);
+  // Sub-scale and sub-minimum of weight kk (0..63) of the chunk, as float.
+  Value sub(Value dwords, int64_t kk);
+  Value subMin(Value dwords, int64_t kk);
+
+private:
+  Value planeBits(Value vector, const CodePlane &plane, int64_t group);
+  Value byteOf(Value dwords, int64_t index, bool isSigned);
+
+  KernelBuilder &k;
+};
+
+} // namespace izhc
