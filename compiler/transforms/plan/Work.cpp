@@ -1,0 +1,70 @@
+// Units as PackOps.td defines them for each op, and grains.
+
+#include "compiler/transforms/plan/Work.h"
+#include "compiler/formats/PackedLayout.h"
+#include "compiler/transforms/plan/Placement.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+namespace izhc {
+
+using llvm::FailureOr;
+
+// Large enough that taking a piece costs nothing, small enough that threads
+// end together.
+static constexpr int64_t kPieceBytes = 768 << 10;
+static constexpr int64_t kLeastPieces = 8;
+
+static int64_t grainFor(int64_t units, int64_t bytes) {
+  int64_t bySize = std::max<int64_t>(1, kPieceBytes / std::max<int64_t>(1, bytes / units));
+  return std::min<int64_t>(bySize, llvm::divideCeil(units, kLeastPieces));
+}
+
+static plan::Extent extentOf(pack::RowSet rows) {
+  return rows == pack::RowSet::Tokens ? plan::Extent::Tokens : plan::Extent::Outputs;
+}
+
+static FailureOr<Work> divide(pack::MatmulOp op) {
+  int64_t tiles = 0, bytes = 0, first = -1;
+  for (mlir::Value weight : op.getWeights()) {
+    auto type = llvm::cast<pack::WeightType>(weight.getType());
+    int64_t count = llvm::divideCeil(type.getRows(), PackedLayout::kTileRows);
+    first = first < 0 ? count : first;
+    tiles += count;
+    bytes += count * Placement::tileBytes(type);
+  }
+  // Gate and up are computed together.
+  int64_t units = op.getEpilogue() == pack::Epilogue::SiluGate ? first : tiles;
+  return Work{units, plan::Extent::Fixed, grainFor(units, bytes)};
+}
+
+static FailureOr<Work> divide(pack::MatmulHeadsOp op) {
+  if (op.getWeights().size() != 3)
+    return op.emitError("needs three matrices, for queries, keys and values");
+  int64_t group = std::lcm<int64_t>(op.getHeadDim(), PackedLayout::kTileRows);
+  int64_t units = 0, bytes = 0;
+  for (mlir::Value weight : op.getWeights()) {
+    auto type = llvm::cast<pack::WeightType>(weight.getType());
+    if (type.getRows() % group != 0)
+      return op.emitError("a matrix of ")
+             << type.getRows() << " rows can't be cut into groups of " << group
+             << " rows, which heads of " << op.getHeadDim() << " values need";
+    units += type.getRows() / group;
+    bytes += type.getRows() / PackedLayout::kTileRows * Placement::tileBytes(type);
+  }
+  return Work{units, plan::Extent::Fixed, grainFor(units, bytes)};
+}
+
+FailureOr<Work> divideWork(mlir::Operation *op) {
+  return llvm::TypeSwitch<mlir::Operation *, FailureOr<Work>>(op)
+      .Case<pack::MatmulOp, pack::MatmulHeadsOp>([](auto typed) { return divide(typed); })
+      .Case([](pack::QuantizeOp typed) { return Work{1, extentOf(typed.getRowSet()), 1}; })
+      .Case([](pack::AttentionOp typed) {
+        auto cache = llvm::cast<pack::KvType>(typed.getCache().getType());
+        return Work{cache.getHeads(), plan::Extent::Tiles, 1};
+      })
+      .Default([](mlir::Operation *) { return Work{1, plan::Extent::Tokens, 1}; });
+}
+
+} // namespace izhc
