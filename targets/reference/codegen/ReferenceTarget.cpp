@@ -54,7 +54,7 @@ private:
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    return {"x86_64-unknown-linux-gnu", "x86-64", "", 128};
+    return {"x86_64-unknown-linux-gnu", "x86-64", "", "generic", 128};
   }
 };
 

@@ -73,10 +73,16 @@ struct RecordEmitter {
   // 2^n of an i32 n, exact.
   Value power(Value n) { return k.bitcast(k.shl(k.add(n, 127), 23), k.f32()); }
 
-  // 127 / amax, or 0 where amax is 0.
+  // `value`, or 0 where amax counts as 0.
+  Value unlessTiny(Value amax, Value value) {
+    Value tiny = k.less(amax, k.constFloat(k.f32(), 0x1p-100));
+    return k.select(tiny, k.zero(k.f32()), value);
+  }
+  Value stepOf(Value amax) {
+    return unlessTiny(amax, k.div(amax, k.constFloat(k.f32(), 127)));
+  }
   Value perStep(Value amax) {
-    Value zero = k.zero(k.f32());
-    return k.select(k.less(zero, amax), k.div(k.constFloat(k.f32(), 127), amax), zero);
+    return unlessTiny(amax, k.div(k.constFloat(k.f32(), 127), amax));
   }
 
   void storeInt(Value value, int64_t field, Value i) {
@@ -104,14 +110,14 @@ struct RecordEmitter {
   }
 
   void emitFloats() {
-    k.loop(k.constI64(0), k.constI64(type.getWidth()), 1,
+    k.loop(k.constI64(0), k.constI64(fields.padded), 1,
            [&](Value i) { storeFloat(k, value(i), record, i); });
   }
 
   void emitBlocks32() {
     k.loop(k.constI64(0), k.constI64(fields.padded / 32), 1, [&](Value block) {
       Value amax = largest(k.mul(block, 32), 32);
-      Value scale = k.div(amax, k.constFloat(k.f32(), 127));
+      Value scale = stepOf(amax);
       storeFloat(k, scale, k.at(record, fields.scales), block);
       emitCodes(block, perStep(amax), scale);
     });
@@ -136,8 +142,7 @@ struct RecordEmitter {
                           [&](Value b, llvm::ArrayRef<Value> carried) {
                             return KernelBuilder::Values{k.max(carried[0], shift(b))};
                           })[0];
-      Value scale = k.div(amax, k.constFloat(k.f32(), 127));
-      Value step = k.mul(scale, power(k.sub(k.zero(k.i32()), most)));
+      Value step = k.mul(stepOf(amax), power(k.sub(k.zero(k.i32()), most)));
       storeFloat(k, step, k.at(record, fields.scales), group);
       k.loop(zero, eight, 1, [&](Value b) {
         Value block = k.add(firstBlock, b);
