@@ -16,7 +16,6 @@ def PackDialect : Dialect {
   let cppNamespace = "::izhc::pack";
   let summary = "encoded weights, quantized activations and the ops on them";
   let useDefaultTypePrinterParser = 1;
-  let useDefaultAttributePrinterParser = 1;
 }
 
 class PackOp<string mnemonic, list<Trait> traits = []>

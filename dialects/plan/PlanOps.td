@@ -15,7 +15,6 @@ def PlanDialect : Dialect {
   let name = "plan";
   let cppNamespace = "::izhc::plan";
   let summary = "dispatches, buffers and kernels of one step";
-  let useDefaultAttributePrinterParser = 1;
 }
 
 class PlanOp<string mnemonic, list<Trait> traits = []>
