@@ -3,6 +3,8 @@
 
 #include "runtime/exec/root.h"
 
+#include <cstring>
+
 #include "runtime/base/status.h"
 #include "runtime/schema/artifact_generated.h"
 
@@ -27,9 +29,19 @@ uint32_t count_of(const flatbuffers::Vector<T>* list) {
   return list ? list->size() : 0;
 }
 
-SectionFacts section_of(const schema::Section* section) {
-  if (!section) return {};
-  return {section->offset(), section->size(), section->hash()};
+// The flatbuffers verifier checks that structs lie inside the buffer, but not
+// that those of a vector are aligned.
+template <typename T>
+T copy_of(const T* in_buffer) {
+  T copy;
+  memcpy(static_cast<void*>(&copy), static_cast<const void*>(in_buffer), sizeof(copy));
+  return copy;
+}
+
+SectionFacts section_of(const schema::Section* in_buffer) {
+  if (!in_buffer) return {};
+  const schema::Section section = copy_of(in_buffer);
+  return {section.offset(), section.size(), section.hash()};
 }
 
 struct Reader {
@@ -81,9 +93,9 @@ struct Reader {
     facts.extent = static_cast<Extent>(dispatch->extent());
     if (!out->dispatches.push(facts)) return no_memory();
     for (uint32_t i = 0; i < count; ++i) {
-      const schema::Binding* binding = dispatch->bindings()->Get(i);
-      const BindingFacts bound = {binding->offset(), binding->size(),
-                                  static_cast<Space>(binding->space())};
+      const schema::Binding binding = copy_of(dispatch->bindings()->Get(i));
+      const BindingFacts bound = {binding.offset(), binding.size(),
+                                  static_cast<Space>(binding.space())};
       if (!out->bindings.push(bound)) return no_memory();
     }
     return IZH_OK;

@@ -190,11 +190,13 @@ void repair(uint8_t* data, size_t size) {
     if (header.root_size >= 16 && schema::VerifyArtifactBuffer(verifier)) {
       const schema::Artifact* artifact = schema::GetArtifact(root);
       auto fix = [&](const schema::Section* section) {
-        if (!section || section->offset() > size || section->size() > size - section->offset()) return;
-        const uint64_t hash = hashOf(data + section->offset(), section->size());
-        // The hash is the last of the struct's three numbers.
-        uint8_t* place = root + (reinterpret_cast<const uint8_t*>(section) - root) + 16;
-        memcpy(place, &hash, sizeof(hash));
+        if (!section) return;
+        uint64_t numbers[3];   // offset, size, hash; perhaps not aligned any more
+        uint8_t* place = root + (reinterpret_cast<const uint8_t*>(section) - root);
+        memcpy(numbers, place, sizeof(numbers));
+        if (numbers[0] > size || numbers[1] > size - numbers[0]) return;
+        numbers[2] = hashOf(data + numbers[0], numbers[1]);
+        memcpy(place, numbers, sizeof(numbers));
       };
       for (const schema::Variant* variant : *artifact->variants()) fix(variant->code());
       fix(artifact->tokenizer_section());
