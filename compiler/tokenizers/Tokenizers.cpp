@@ -7,6 +7,7 @@
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/ConvertUTF.h"
 
 using namespace izhc;
 namespace schema = izh::schema;
@@ -25,22 +26,30 @@ constexpr Kind kKinds[] = {
 };
 
 // Tokens that a text is searched for, ordered by their bytes, the lowest id of
-// equal ones.
-std::vector<uint32_t> findSpecials(const Vocabulary &v, const TokenizerTables &tables) {
+// equal ones. They must be UTF-8: cutting them out may not cut characters.
+llvm::Expected<std::vector<uint32_t>> findSpecials(const ModelSource &source,
+                                                   const Vocabulary &v,
+                                                   const TokenizerTables &tables) {
   std::vector<uint32_t> specials;
   for (uint32_t id = 0; id < v.size(); ++id) {
     auto type = schema::TokenType(v.types[id]);
     bool special = type == schema::TokenType::Control ||
                    type == schema::TokenType::UserDefined ||
                    type == schema::TokenType::Unknown;
-    if (special && v.find(v.texts[id]) == int32_t(id))
-      specials.push_back(id);
+    if (!special || v.find(v.texts[id]) != int32_t(id))
+      continue;
+    auto *bytes = reinterpret_cast<const llvm::UTF8 *>(v.texts[id].data());
+    if (!llvm::isLegalUTF8String(&bytes, bytes + v.texts[id].size()))
+      return makeError("{0}: token {1} is special, but its text {2} is not UTF-8",
+                       source.fileName(), id, quote(v.texts[id]));
+    specials.push_back(id);
   }
   llvm::sort(specials, [&](uint32_t a, uint32_t b) { return tables.texts[a] < tables.texts[b]; });
   return specials;
 }
 
-std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tables) {
+std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tables,
+                                 llvm::ArrayRef<uint32_t> specials) {
   std::string text;
   std::vector<uint32_t> offsets{0};
   for (const std::string &token : tables.texts) {
@@ -56,7 +65,7 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
       builder.CreateVector(v.types), scores ? builder.CreateVector(v.scores) : 0,
       builder.CreateVector(tables.tokenSlots), builder.CreateVectorOfStructs(tables.merges),
       builder.CreateVector(tables.mergeSlots), builder.CreateVector(tables.byteTokens),
-      builder.CreateVector(findSpecials(v, tables)),
+      builder.CreateVector(specials.data(), specials.size()),
       builder.CreateVectorOfStrings(tables.patterns), tables.wholeWords, tables.wordsAtSpaces,
       tables.addBos && v.bos >= 0, tables.addEos && v.eos >= 0, tables.addSpacePrefix, v.bos,
       v.eos, v.eot, v.unk, v.pad, builder.CreateVector(v.ends));
@@ -110,5 +119,8 @@ llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &sou
   if (vocabulary->eos >= 0 && !llvm::is_contained(vocabulary->ends, uint32_t(vocabulary->eos)))
     vocabulary->ends.insert(llvm::upper_bound(vocabulary->ends, uint32_t(vocabulary->eos)),
                             uint32_t(vocabulary->eos));
-  return writeTables(*vocabulary, *tables);
+  auto specials = findSpecials(source, *vocabulary, *tables);
+  if (!specials)
+    return specials.takeError();
+  return writeTables(*vocabulary, *tables, *specials);
 }

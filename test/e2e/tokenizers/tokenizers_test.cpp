@@ -1,0 +1,153 @@
+// From a model's metadata to token ids and back: the compiler's section read by
+// the runtime. A small vocabulary always; those of IZH_SHARED, with ids from
+// another implementation, where that is set.
+
+#include "compiler/tokenizers/Tokenizers.h"
+#include "runtime/text/tokenizer.h"
+#include "test/unit/compiler/tokenizers/fake_source.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+using namespace izhc;
+using namespace izhc::test;
+
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+class Both {
+public:
+  explicit Both(const ModelSource &source)
+      : section(cantFail(buildTokenizer(source))) {
+    izh_error error{};
+    izh_status status =
+        izh::Tokenizer::create(section.data(), section.size(), &tokenizer, &error);
+    if (status != IZH_OK) {
+      ADD_FAILURE() << error.message;
+      abort();
+    }
+  }
+  Both(const Both &) = delete;
+  ~Both() { izh::Tokenizer::destroy(tokenizer); }
+
+  Ids encode(llvm::StringRef text, bool special = false) const {
+    izh::Array<int32_t> ids;
+    izh_error error{};
+    EXPECT_EQ(tokenizer->encode(text.data(), text.size(), {false, special}, &ids, &error),
+              IZH_OK)
+        << error.message;
+    return {ids.begin(), ids.end()};
+  }
+  std::string decode(const Ids &ids) const {
+    izh::Array<char> text;
+    EXPECT_TRUE(tokenizer->decode(ids.data(), ids.size(), true, &text));
+    return {text.begin(), text.end()};
+  }
+
+private:
+  std::vector<uint8_t> section;
+  izh::Tokenizer *tokenizer = nullptr;
+};
+
+TEST(TokenizersE2eTest, SplitsAndMergesASmallVocabulary) {
+  FakeSource source =
+      byteSource({"th", "the", "Ġthe", "Ġt", "12", "'s"}, {"t h", "th e", "Ġ the", "1 2", "' s"});
+  source.values["tokenizer.ggml.pre"] = "smollm";
+  Both both(source);
+  // Digits stand alone for this pre-tokenizer, spaces go with the word.
+  EXPECT_EQ(both.encode("the the 12's"), (Ids{257, 258, ' ', '1', '2', 261}));
+  EXPECT_EQ(both.decode({257, 258, ' ', '1', '2', 261}), "the the 12's");
+}
+
+// U+180E was a space once, U+0085 is one: \s follows today's Unicode.
+TEST(TokenizersE2eTest, KnowsTheSpacesOfUnicode) {
+  FakeSource source = byteSource({"Ġa"}, {"Ġ a"});
+  Both both(source);
+  // Two spaces before a letter: the first is a word of its own.
+  EXPECT_EQ(both.encode("\xc2\x85 a"), (Ids{0xc2, 0x85, 256}));
+  // No space: it takes the space before it, and the letter is left alone.
+  EXPECT_EQ(both.encode(" \xe1\xa0\x8e" "a"), (Ids{' ', 0xe1, 0xa0, 0x8e, 'a'}));
+}
+
+const char *shared() { return std::getenv("IZH_SHARED"); }
+
+std::string read(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer) {
+    ADD_FAILURE() << path << ": " << buffer.getError().message();
+    return "";
+  }
+  return (*buffer)->getBuffer().str();
+}
+
+Ids toIds(const llvm::json::Array &array) {
+  Ids ids;
+  for (const llvm::json::Value &value : array)
+    ids.push_back(int32_t(*value.getAsInteger()));
+  return ids;
+}
+
+struct Case {
+  std::string text;
+  Ids ids;
+};
+
+// NAME.inp and NAME.out, then nasty.json.
+std::vector<Case> readCases(const std::string &folder, const std::string &name) {
+  std::vector<Case> cases;
+  std::string texts = read(folder + name + ".inp"), lines = read(folder + name + ".out");
+  llvm::StringRef textsLeft = texts, linesLeft = lines;
+  while (!linesLeft.empty() || !textsLeft.empty()) {
+    auto [text, textsAfter] = textsLeft.split("\n__ggml_vocab_test__\n");
+    auto [line, linesAfter] = linesLeft.split('\n');
+    textsLeft = textsAfter;
+    linesLeft = linesAfter;
+    Ids ids;
+    llvm::SmallVector<llvm::StringRef> words;
+    line.split(words, ' ', -1, false);
+    for (llvm::StringRef word : words)
+      word.getAsInteger(10, ids.emplace_back());
+    cases.push_back({text.str(), ids});
+  }
+  llvm::json::Value nasty = cantFail(llvm::json::parse(read(folder + "nasty.json")));
+  const llvm::json::Array *nastyTexts = nasty.getAsObject()->getArray("texts");
+  const llvm::json::Array *nastyIds =
+      nasty.getAsObject()->getObject("ids")->getArray(name);
+  for (size_t i = 0; i < nastyTexts->size(); ++i)
+    cases.push_back({(*nastyTexts)[i].getAsString()->str(), toIds(*(*nastyIds)[i].getAsArray())});
+  return cases;
+}
+
+class SharedVocabularies : public testing::TestWithParam<const char *> {};
+
+TEST_P(SharedVocabularies, EncodeAndDecodeEveryText) {
+  if (!shared())
+    GTEST_SKIP() << "IZH_SHARED is not set";
+  std::string folder = std::string(shared()) + "/vocabs/";
+  auto source = cantFail(openModel(folder + GetParam() + ".gguf"));
+  Both both(*source);
+  std::vector<Case> cases = readCases(folder, GetParam());
+  EXPECT_GE(cases.size(), 76u);
+  for (const Case &c : cases) {
+    EXPECT_EQ(both.encode(c.text), c.ids) << c.text;
+    EXPECT_EQ(both.decode(c.ids), c.text);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SharedVocabularies,
+                         testing::Values("llama-bpe", "llama-spm", "phi-3", "qwen2", "gpt-2",
+                                         "deepseek-coder", "falcon", "mpt", "starcoder",
+                                         "refact"));
+
+TEST(SharedVocabulariesTest, AskForAPreTokenizerWhereNoneIsNamed) {
+  if (!shared())
+    GTEST_SKIP() << "IZH_SHARED is not set";
+  auto source = cantFail(openModel(std::string(shared()) + "/vocabs/gpt-neox.gguf"));
+  auto section = buildTokenizer(*source);
+  ASSERT_FALSE(bool(section));
+  EXPECT_NE(toString(section.takeError()).find("--pre-tokenizer"), std::string::npos);
+}
+
+} // namespace
