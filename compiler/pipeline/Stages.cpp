@@ -19,7 +19,7 @@ static Stage stage(llvm::StringRef name, std::function<void(mlir::OpPassManager 
 std::vector<Stage> irStages(bool exact) {
   return {
       stage("lm", [](mlir::OpPassManager &manager) { buildLmPasses(manager); }),
-      stage("pack", [exact](mlir::OpPassManager &manager) { buildPackPasses(manager, exact); }),
+      stage("pack", [exact](mlir::OpPassManager &manager) { buildPackPasses(manager, {exact}); }),
       stage("plan", [](mlir::OpPassManager &manager) { buildPlanPasses(manager); }),
   };
 }

@@ -1,13 +1,77 @@
 // `izhc tokenize`: builds the tokenizer section that compile would write, and
 // encodes with the runtime's own code.
 
-#include "tools/izhc/Report.h"
+#include "compiler/import/ModelSource.h"
 #include "compiler/support/Error.h"
+#include "compiler/tokenizers/Tokenizers.h"
+#include "runtime/text/tokenizer.h"
+#include "tools/izhc/Report.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include <memory>
 
 namespace izhc::tool {
+namespace {
+
+struct Destroy {
+  void operator()(izh::Tokenizer *tokenizer) const { izh::Tokenizer::destroy(tokenizer); }
+};
+using TokenizerPtr = std::unique_ptr<izh::Tokenizer, Destroy>;
+
+// The flatbuffer, at the alignment that the runtime asks for.
+struct Section {
+  std::unique_ptr<llvm::WritableMemoryBuffer> bytes;
+};
+
+llvm::Expected<Section> buildSection(const TokenizeArguments &arguments) {
+  auto source = openModel(arguments.model);
+  if (!source)
+    return source.takeError();
+  auto bytes = buildTokenizer(**source, arguments.preTokenizer);
+  if (!bytes)
+    return bytes.takeError();
+  if (bytes->empty())
+    return makeError("{0} has no tokenizer", arguments.model);
+  Section section = {
+      llvm::WritableMemoryBuffer::getNewUninitMemBuffer(bytes->size(), "", llvm::Align(64))};
+  std::copy(bytes->begin(), bytes->end(), section.bytes->getBufferStart());
+  return std::move(section);
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readText(const TokenizeArguments &arguments) {
+  if (arguments.hasText)
+    return llvm::MemoryBuffer::getMemBuffer(arguments.text, "", false);
+  auto file = llvm::MemoryBuffer::getFileOrSTDIN(arguments.textFile, false, false);
+  if (!file)
+    return makeError("cannot read '{0}': {1}", arguments.textFile, file.getError().message());
+  return std::move(*file);
+}
+
+} // namespace
 
 int tokenize(const TokenizeArguments &arguments) {
-  return report(makeError("tokenize is not available yet"));
+  auto text = readText(arguments);
+  if (!text)
+    return report(text.takeError());
+  auto section = buildSection(arguments);
+  if (!section)
+    return report(section.takeError());
+  izh_error error = {};
+  izh::Tokenizer *made = nullptr;
+  if (izh::Tokenizer::create(section->bytes->getBufferStart(), section->bytes->getBufferSize(),
+                             &made, &error) != IZH_OK)
+    return report(makeError("{0}: {1}", arguments.model, error.message));
+  TokenizerPtr tokenizer(made);
+  izh::Array<int32_t> ids;
+  izh::EncodeOptions options = {!arguments.noBos, !arguments.noSpecial};
+  if (tokenizer->encode((*text)->getBufferStart(), (*text)->getBufferSize(), options, &ids,
+                        &error) != IZH_OK)
+    return report(makeError("{0}", error.message));
+  llvm::outs() << "[";
+  for (size_t i = 0; i < ids.size(); ++i)
+    llvm::outs() << (i ? ", " : "") << ids[i];
+  llvm::outs() << "]\n";
+  return kDone;
 }
 
 } // namespace izhc::tool

@@ -1,0 +1,161 @@
+// Prompt in chunks, then token by token.
+
+#include "tools/izh-rt/Generation.h"
+
+#include <algorithm>
+
+namespace izh::rt {
+
+std::string TextStream::release(bool *stopped) {
+  size_t end = std::string::npos;
+  for (const std::string &stop : stops)
+    if (!stop.empty())
+      end = std::min(end, held.find(stop));
+  if (end != std::string::npos) {
+    *stopped = true;
+    std::string out = held.substr(0, end);
+    held.clear();
+    return out;
+  }
+  // Keep the longest tail that a stop string begins with.
+  size_t keep = 0;
+  for (const std::string &stop : stops)
+    for (size_t length = std::min(stop.size(), held.size()); length > keep; --length)
+      if (held.compare(held.size() - length, length, stop, 0, length) == 0)
+        keep = length;
+  std::string out = held.substr(0, held.size() - keep);
+  held.erase(0, out.size());
+  return out;
+}
+
+std::string TextStream::feed(int32_t id, bool *stopped) {
+  std::string bytes = tokenBytes(model, id, /*special=*/false);
+  std::string text(3 * (bytes.size() + 4), '\0');
+  text.resize(izh_utf8_feed(&characters, bytes.data(), bytes.size(), text.data()));
+  held += text;
+  return release(stopped);
+}
+
+std::string TextStream::finish() {
+  char text[3 * 4 + 4];
+  held.append(text, izh_utf8_finish(&characters, text));
+  return std::move(held);
+}
+
+namespace {
+
+class Generator {
+public:
+  Generator(const izh_model *model, izh_context *context, const GenerationOptions &options,
+            const volatile bool &interrupted, Generation &result)
+      : model(model), context(context), options(options), interrupted(interrupted),
+        result(result) {
+    izh_model_info info;
+    izh_model_get_info(model, &info);
+    logits.resize(info.vocabulary);
+    chunk = std::max<uint32_t>(info.max_step_tokens, 1);
+  }
+
+  bool start() {
+    izh_error error = {};
+    izh_sampler *made = nullptr;
+    if (izh_sequence_create(context, &sequence, &error) != IZH_OK ||
+        izh_sampler_create(&options.sampling, uint32_t(logits.size()), &made, &error) != IZH_OK) {
+      failed(error);
+      return false;
+    }
+    sampler.reset(made);
+    return true;
+  }
+
+  // False after a message; a prompt that was interrupted sets `stop`.
+  bool readPrompt(const std::vector<int32_t> &prompt) {
+    double begin = now();
+    for (size_t done = 0; done < prompt.size();) {
+      if (interrupted) {
+        result.stop = "interrupt";
+        return true;
+      }
+      size_t count = std::min<size_t>(chunk, prompt.size() - done);
+      if (!step(prompt.data() + done, uint32_t(count), done + count == prompt.size()))
+        return false;
+      done += count;
+    }
+    for (int32_t id : prompt)
+      izh_sampler_accept(sampler.get(), id);
+    result.promptSeconds = now() - begin;
+    return true;
+  }
+
+  bool makeTokens(const std::function<bool(const std::string &)> &show) {
+    TextStream text(model, options.stops);
+    double first = 0;
+    while (result.stop.empty()) {
+      if (result.tokens.size() >= options.tokens) {
+        result.stop = "length";
+        break;
+      }
+      int32_t id = izh_sampler_next(sampler.get(), logits.data());
+      result.tokens.push_back(id);
+      if (!first)
+        first = result.firstTokenTime = now();
+      bool stopped = false;
+      if (izh_token_ends_text(model, id))
+        result.stop = "eos";
+      else if (!show(text.feed(id, &stopped)))
+        return failed("cannot write to standard output") == kDone;
+      if (stopped)
+        result.stop = "string";
+      if (interrupted && result.stop.empty())
+        result.stop = "interrupt";
+      if (result.stop.empty() && !next(id))
+        return false;
+    }
+    if (first)
+      result.generationSeconds = now() - first;
+    if (result.stop != "string")
+      show(text.finish());
+    return true;
+  }
+
+private:
+  bool step(const int32_t *tokens, uint32_t count, bool output) {
+    izh_input input = {sequence, tokens, count, output ? 1u : 0u};
+    izh_error error = {};
+    if (izh_context_run(context, &input, 1, logits.data(), &error) == IZH_OK)
+      return true;
+    failed(error);
+    return false;
+  }
+
+  // Appends a token; a full context ends the text.
+  bool next(int32_t id) {
+    if (result.tokens.size() >= options.tokens ||
+        izh_sequence_length(sequence) >= izh_context_tokens(context)) {
+      result.stop = "length";
+      return true;
+    }
+    return step(&id, 1, true);
+  }
+
+  const izh_model *model;
+  izh_context *context;
+  const GenerationOptions &options;
+  const volatile bool &interrupted;
+  Generation &result;
+  izh_sequence *sequence = nullptr;   // goes with the context
+  SamplerPtr sampler;
+  std::vector<float> logits;
+  uint32_t chunk;
+};
+
+} // namespace
+
+bool generate(const izh_model *model, izh_context *context, const std::vector<int32_t> &prompt,
+              const GenerationOptions &options, const volatile bool &interrupted,
+              const std::function<bool(const std::string &)> &show, Generation *result) {
+  Generator generator(model, context, options, interrupted, *result);
+  return generator.start() && generator.readPrompt(prompt) && generator.makeTokens(show);
+}
+
+} // namespace izh::rt

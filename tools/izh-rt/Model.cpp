@@ -1,0 +1,170 @@
+// Opening of models, reading of inputs, small statistics.
+
+#include "tools/izh-rt/Model.h"
+
+#include "tools/izh-rt/Json.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+namespace izh::rt {
+
+void declareModel(Arguments &arguments, ModelOptions &options) {
+  arguments.positional("FILE", &options.file, "an .izh file");
+  arguments.text("--variant", "NAME", &options.variant, "force one of the file's variants");
+  arguments.text("--require", "FEATURES", &options.require,
+                 "fail unless the chosen variant uses these CPU features");
+  arguments.text("--device", "KIND", &options.device, "where to run: cpu");
+}
+
+void declareRun(Arguments &arguments, ModelOptions &options) {
+  declareModel(arguments, options);
+  arguments.integer("--threads,-t", "N", &options.threads, 1, 1024,
+                    "threads (one a usable physical core)");
+  arguments.integer("--ctx,-c", "N", &options.contextTokens, 1, 1u << 30,
+                    "tokens of the cache (what the command needs)");
+}
+
+int failed(const std::string &sentence) {
+  fflush(stdout);
+  fprintf(stderr, "izh-rt: %s\n", sentence.c_str());
+  return kFailed;
+}
+
+int failed(const izh_error &error) { return failed(std::string(error.message)); }
+
+ModelPtr openModel(const ModelOptions &options) {
+  // The runtime reads the variable when it looks for devices.
+  if (!options.device.empty())
+    setenv("IZH_DEVICE", options.device.c_str(), 1);
+  izh_model_options modelOptions = {};
+  if (!options.variant.empty())
+    modelOptions.variant = options.variant.c_str();
+  if (!options.require.empty())
+    modelOptions.require = options.require.c_str();
+  izh_model *model = nullptr;
+  izh_error error = {};
+  if (izh_model_open(options.file.c_str(), &modelOptions, &model, &error) != IZH_OK) {
+    failed(error);
+    return nullptr;
+  }
+  return ModelPtr(model);
+}
+
+ContextPtr createContext(const izh_model *model, uint64_t threads, uint64_t tokens,
+                         uint32_t sequences) {
+  izh_context_options options = {};
+  options.threads = static_cast<uint32_t>(threads);
+  options.tokens = static_cast<uint32_t>(std::min<uint64_t>(tokens, UINT32_MAX));
+  options.sequences = sequences;
+  izh_context *context = nullptr;
+  izh_error error = {};
+  if (izh_context_create(model, &options, &context, &error) != IZH_OK) {
+    failed(error);
+    return nullptr;
+  }
+  return ContextPtr(context);
+}
+
+bool readFile(const std::string &path, std::string *out) {
+  constexpr size_t kMostBytes = size_t(256) << 20;
+  FILE *file = path == "-" ? stdin : fopen(path.c_str(), "rb");
+  if (!file) {
+    failed("cannot read '" + path + "': " + strerror(errno));
+    return false;
+  }
+  out->clear();
+  char piece[65536];
+  size_t count;
+  while ((count = fread(piece, 1, sizeof(piece), file)) > 0 && out->size() <= kMostBytes)
+    out->append(piece, count);
+  bool bad = ferror(file) != 0;
+  int code = errno;
+  if (file != stdin)
+    fclose(file);
+  if (bad)
+    failed("cannot read '" + path + "': " + strerror(code));
+  else if (out->size() > kMostBytes)
+    failed("'" + path + "' has more than 256 MiB, which is more than can be read at once");
+  return !bad && out->size() <= kMostBytes;
+}
+
+bool readIds(const std::string &path, std::vector<int32_t> *ids) {
+  std::string json, error;
+  if (!readFile(path, &json))
+    return false;
+  if (!parseIds(json, ids, &error)) {
+    failed("'" + path + "' is no JSON list of token ids: " + error);
+    return false;
+  }
+  if (ids->empty()) {
+    failed("'" + path + "' holds no token ids, but at least one is needed");
+    return false;
+  }
+  return true;
+}
+
+bool tokenizeText(const izh_model *model, const std::string &text, bool addBos,
+                  bool parseSpecial, std::vector<int32_t> *ids) {
+  izh_tokenize_options options = {addBos, parseSpecial};
+  izh_error error = {};
+  // Few texts have more tokens than bytes and a few.
+  ids->resize(text.size() + 16);
+  for (;;) {
+    size_t count = 0;
+    if (izh_tokenize(model, text.data(), text.size(), &options, ids->data(), ids->size(), &count,
+                     &error) != IZH_OK) {
+      failed(error);
+      return false;
+    }
+    bool whole = count <= ids->size();
+    ids->resize(count);
+    if (whole)
+      return true;
+  }
+}
+
+std::string tokenBytes(const izh_model *model, int32_t id, bool special) {
+  std::string bytes(64, '\0');
+  for (;;) {
+    size_t count = 0;
+    if (izh_token_bytes(model, id, special, bytes.data(), bytes.size(), &count, nullptr) != IZH_OK)
+      return "";
+    bool whole = count <= bytes.size();
+    bytes.resize(count);
+    if (whole)
+      return bytes;
+  }
+}
+
+double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+}
+
+double median(std::vector<double> values) {
+  if (values.empty())
+    return NAN;
+  std::sort(values.begin(), values.end());
+  size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double deviation(const std::vector<double> &values) {
+  if (values.size() < 2)
+    return 0;
+  double mean = 0, squares = 0;
+  for (double value : values)
+    mean += value / double(values.size());
+  for (double value : values)
+    squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / double(values.size() - 1));
+}
+
+} // namespace izh::rt

@@ -1,0 +1,218 @@
+// `izh-rt run`: streams the continuation of a prompt.
+
+#include "tools/izh-rt/Commands.h"
+#include "tools/izh-rt/Generation.h"
+#include "tools/izh-rt/Json.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace izh::rt {
+namespace {
+
+volatile bool interrupted = false;
+
+void onInterrupt(int) { interrupted = true; }
+
+// The first Ctrl-C ends the text, a second one the program.
+void catchInterrupt() {
+  struct sigaction action = {};
+  action.sa_handler = onInterrupt;
+  action.sa_flags = SA_RESETHAND;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+uint64_t randomSeed() {
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+    seed = static_cast<uint64_t>(time(nullptr));
+  // Short enough to type it again.
+  return seed % 1000000000;
+}
+
+bool writeAll(const std::string &text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    ssize_t count = write(STDOUT_FILENO, text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return false;
+    done += size_t(count);
+  }
+  return true;
+}
+
+struct RunOptions {
+  ModelOptions model;
+  GenerationOptions generation;
+  std::string prompt, promptFile, seed;
+  uint64_t topK = 0, repeatWindow = 64;
+  bool hasPrompt = false, hasSeed = false, json = false;
+};
+
+void declare(Arguments &arguments, RunOptions &options) {
+  izh_sampler_options &sampling = options.generation.sampling;
+  sampling.temperature = 0.8f;
+  sampling.top_p = 1;
+  sampling.repeat_penalty = 1;
+  declareRun(arguments, options.model);
+  arguments.text("-p,--prompt", "TEXT", &options.prompt, &options.hasPrompt,
+                 "the text to continue; special tokens in it are recognised");
+  arguments.text("-f,--file", "FILE", &options.promptFile, "a file with the text; - for input");
+  arguments.integer("-n,--tokens", "N", &options.generation.tokens, 0, 1u << 30,
+                    "most tokens to generate (256)");
+  arguments.number("--temp", "T", &sampling.temperature, 0, 1000,
+                   "temperature; 0 takes the likeliest token (0.8)");
+  arguments.integer("--top-k", "K", &options.topK, 0, UINT32_MAX,
+                    "choose among the K likeliest; 0: all (0)");
+  arguments.number("--top-p", "P", &sampling.top_p, 0, 1,
+                   "choose among the likeliest that have P together (1)");
+  arguments.number("--min-p", "P", &sampling.min_p, 0, 1,
+                   "drop tokens with less than P times the best one's probability (0)");
+  arguments.number("--repeat-penalty", "X", &sampling.repeat_penalty, 0.01f, 100,
+                   "makes tokens of the last 64 less likely (1)");
+  arguments.integer("--repeat-window", "N", &options.repeatWindow, 0, 1u << 20,
+                    "how many last tokens that looks at (64)");
+  arguments.text("--seed", "N", &options.seed, &options.hasSeed, "of the random choice");
+  arguments.texts("--stop", "STRING", &options.generation.stops,
+                  "ends the text before STRING; may be given several times");
+  arguments.flag("--json", &options.json, "prints one JSON object at the end");
+}
+
+// Checks what the parser can't; fills in the rest. Returns a sentence or "".
+std::string complete(RunOptions &options) {
+  if (options.hasPrompt == !options.promptFile.empty())
+    return options.hasPrompt ? "-p and -f exclude each other" : "-p TEXT or -f FILE is missing";
+  izh_sampler_options &sampling = options.generation.sampling;
+  sampling.top_k = static_cast<uint32_t>(options.topK);
+  sampling.repeat_window = static_cast<uint32_t>(options.repeatWindow);
+  sampling.seed = randomSeed();
+  if (options.hasSeed && !parseInteger(options.seed, 0, UINT64_MAX, &sampling.seed))
+    return "--seed takes an integer from 0 on, not '" + options.seed + "'";
+  for (const std::string &stop : options.generation.stops)
+    if (stop.empty())
+      return "--stop needs at least one character";
+  return "";
+}
+
+struct Timings {
+  double loadMs, ttftMs, promptTps, generationTps;
+  size_t promptTokens, generatedTokens;
+  std::string variant;
+  uint32_t threads;
+  uint64_t seed;
+};
+
+void printSummary(const Timings &t) {
+  fprintf(stderr,
+          "load %.0f ms, first token after %.0f ms, prompt %zu tokens at %.1f tokens/s, "
+          "generation %zu tokens at %.1f tokens/s, variant %s, %u threads, seed %llu\n",
+          t.loadMs, t.ttftMs, t.promptTokens, t.promptTps, t.generatedTokens, t.generationTps,
+          t.variant.c_str(), t.threads, static_cast<unsigned long long>(t.seed));
+}
+
+std::string timingsJson(const Timings &t) {
+  return JsonObject()
+      .number("load_ms", t.loadMs)
+      .number("ttft_ms", t.ttftMs)
+      .count("prompt_tokens", t.promptTokens)
+      .number("prompt_tps", t.promptTps)
+      .count("generated_tokens", t.generatedTokens)
+      .number("generation_tps", t.generationTps)
+      .text("variant", t.variant)
+      .count("threads", t.threads)
+      .count("seed", t.seed)
+      .str();
+}
+
+Timings measure(const Generation &result, const RunOptions &options, size_t promptTokens,
+                double loaded, const izh_model_info &info, const izh_context *context) {
+  size_t later = result.tokens.empty() ? 0 : result.tokens.size() - 1;
+  auto rate = [](size_t count, double seconds) { return seconds > 0 ? double(count) / seconds : 0; };
+  return {(loaded - startTime) * 1e3,
+          result.firstTokenTime > 0 ? (result.firstTokenTime - startTime) * 1e3 : 0,
+          rate(promptTokens, result.promptSeconds),
+          rate(later, result.generationSeconds),
+          promptTokens,
+          result.tokens.size(),
+          info.variant,
+          izh_context_threads(context),
+          options.generation.sampling.seed};
+}
+
+// Cache for prompt and answer, as far as the model goes.
+uint64_t contextFor(const RunOptions &options, size_t promptTokens, const izh_model_info &info) {
+  if (options.model.contextTokens)
+    return options.model.contextTokens;
+  uint64_t wanted = promptTokens + options.generation.tokens;
+  return std::max<uint64_t>(1, info.context ? std::min<uint64_t>(wanted, info.context) : wanted);
+}
+
+} // namespace
+
+int runCommand(int count, char **words) {
+  RunOptions options;
+  Arguments arguments("izh-rt run", "Continues a text.");
+  declare(arguments, options);
+  int status;
+  if (!arguments.parse(count, words, &status))
+    return status;
+  if (std::string sentence = complete(options); !sentence.empty())
+    return arguments.misuse(sentence);
+
+  ModelPtr model = openModel(options.model);
+  if (!model)
+    return kFailed;
+  izh_model_info info;
+  izh_model_get_info(model.get(), &info);
+  std::vector<int32_t> prompt;
+  if (!options.promptFile.empty() && !readFile(options.promptFile, &options.prompt))
+    return kFailed;
+  if (!tokenizeText(model.get(), options.prompt, true, true, &prompt))
+    return kFailed;
+  if (prompt.empty())
+    return failed("the prompt is empty, and this model has no token that begins a text: "
+                  "give some text with -p");
+  uint64_t tokens = contextFor(options, prompt.size(), info);
+  if (prompt.size() > tokens)
+    return failed("the prompt has " + std::to_string(prompt.size()) + " tokens, but there is room for " +
+                  std::to_string(tokens) + ": shorten it" +
+                  (options.model.contextTokens ? " or raise --ctx" : ""));
+  ContextPtr context = createContext(model.get(), options.model.threads, tokens, 1);
+  if (!context)
+    return kFailed;
+
+  double loaded = now();
+  catchInterrupt();
+  std::string text;
+  Generation result;
+  auto show = [&](const std::string &piece) {
+    if (!options.json)
+      return writeAll(piece);
+    text += piece;
+    return true;
+  };
+  if (!generate(model.get(), context.get(), prompt, options.generation, interrupted, show, &result))
+    return kFailed;
+  Timings timings = measure(result, options, prompt.size(), loaded, info, context.get());
+  if (options.json)
+    printf("%s\n", JsonObject()
+                       .text("text", text)
+                       .add("tokens", jsonIds(result.tokens))
+                       .text("stop", result.stop)
+                       .add("timings", timingsJson(timings))
+                       .str()
+                       .c_str());
+  else if (isatty(STDOUT_FILENO))
+    writeAll("\n");
+  printSummary(timings);
+  return kDone;
+}
+
+} // namespace izh::rt
