@@ -43,7 +43,7 @@ uint64_t hashOf(const uint8_t* data, size_t size) { return XXH3_64bits(data, siz
 struct Layout {
   const TestArtifact& artifact;
   std::vector<std::pair<uint64_t, std::vector<uint8_t>>> contents;
-  uint64_t end = 16 * schema::kSectionAlignment;
+  uint64_t end = artifact.first_section;
 
   schema::Section place(const char* role, const std::vector<uint8_t>& bytes) {
     schema::Section section(bytes.empty() ? 0 : end, bytes.size(),

@@ -63,6 +63,7 @@ struct TestArtifact {
   std::function<void(schema::Header*)> change_header;
   uint64_t tensor_offset = 0;
   uint32_t entry_count_change = 0;
+  uint64_t first_section = 16 * schema::kSectionAlignment;   // has to lie behind the root
 };
 
 // What the default model says of a token whose sequence has the prefix sum
