@@ -81,8 +81,7 @@ uint16_t izhc::floatToHalf(float value) {
 // Blocks
 //===----------------------------------------------------------------------===//
 
-void izhc::unpackBlock(const FormatSpec &format, const uint8_t *block,
-                       BlockParts &parts) {
+void izhc::unpackBlock(const FormatSpec &format, const uint8_t *block, BlockParts &parts) {
   assert(format.kind == ElementKind::Quantized && "float formats have no parts");
   RawBlock raw;
   readRaw(format, block, raw);
@@ -99,8 +98,7 @@ void izhc::unpackBlock(const FormatSpec &format, const uint8_t *block,
   parts.min = raw.min;
 }
 
-void izhc::repackBlock(const FormatSpec &format, const BlockParts &parts,
-                       uint8_t *block) {
+void izhc::repackBlock(const FormatSpec &format, const BlockParts &parts, uint8_t *block) {
   assert(format.kind == ElementKind::Quantized && "float formats have no parts");
   RawBlock raw;
   for (uint32_t i = 0; i < format.blockWeights; ++i)

@@ -29,21 +29,21 @@ struct BitField {
 enum class ElementKind : uint8_t { Quantized, F32, F16, BF16 };
 
 struct FormatSpec {
-  llvm::StringRef name;          // as users and GGUF files spell it, lower case
-  uint32_t ggufType;             // the type number in GGUF files
+  llvm::StringRef name; // as users and GGUF files spell it, lower case
+  uint32_t ggufType;    // the type number in GGUF files
   ElementKind kind = ElementKind::Quantized;
-  uint32_t blockWeights = 1;     // 32 or 256; 1 for float kinds
+  uint32_t blockWeights = 1; // 32 or 256; 1 for float kinds
   uint32_t blockBytes = 0;
   llvm::ArrayRef<BitField> fields = {};
-  uint32_t codeBits = 0;         // 1..8
-  bool signedCodes = false;      // codes are two's complement (8 bits only)
+  uint32_t codeBits = 0;    // 1..8
+  bool signedCodes = false; // codes are two's complement (8 bits only)
   int32_t zeroPoint = 0;
-  uint32_t subWeights = 0;       // weights of a sub-block: 0 (none), 16 or 32
-  uint32_t subBits = 0;          // width of Sub (and SubMin) values
-  bool signedSub = false;        // Sub is two's complement
-  int32_t subZero = 0;           // subtracted from Sub
+  uint32_t subWeights = 0; // weights of a sub-block: 0 (none), 16 or 32
+  uint32_t subBits = 0;    // width of Sub (and SubMin) values
+  bool signedSub = false;  // Sub is two's complement
+  int32_t subZero = 0;     // subtracted from Sub
   bool hasMin = false;
-  bool subtractMin = false;      // w = ... - min * subMin instead of + min
+  bool subtractMin = false; // w = ... - min * subMin instead of + min
   // Writes the blockWeights values of one block, straight from the format's
   // published definition and independent of `fields`.
   void (*decodeBlock)(const uint8_t *block, float *out) = nullptr;
@@ -62,7 +62,7 @@ struct BlockParts {
   int32_t code[256];
   int32_t sub[16];
   int32_t subMin[16];
-  uint16_t scale;                // float16 bits
+  uint16_t scale; // float16 bits
   uint16_t min;
 };
 // Reads and writes a block of a Quantized format by its bit fields; inverse of
@@ -71,6 +71,6 @@ void unpackBlock(const FormatSpec &format, const uint8_t *block, BlockParts &par
 void repackBlock(const FormatSpec &format, const BlockParts &parts, uint8_t *block);
 
 float halfToFloat(uint16_t bits);
-uint16_t floatToHalf(float value);  // round to nearest even
+uint16_t floatToHalf(float value); // round to nearest even
 
 } // namespace izhc

@@ -46,8 +46,7 @@ TileMap::TileMap(const PackedLayout &layout) {
     for (size_t plane = 0; plane < layout.planes.size(); ++plane)
       for (int64_t k = 0; k < blockWeights; k += 32 / layout.planes[plane].width)
         vectors[block].push_back({layout.planeOffset(plane, block * blockWeights + k), k,
-                                  layout.planes[plane].width,
-                                  layout.planes[plane].shift});
+                                  layout.planes[plane].width, layout.planes[plane].shift});
 }
 
 //===----------------------------------------------------------------------===//
@@ -55,13 +54,10 @@ TileMap::TileMap(const PackedLayout &layout) {
 //===----------------------------------------------------------------------===//
 
 // The low `width` bits of each byte of a word.
-static constexpr uint32_t byteMask(uint32_t width) {
-  return ((1u << width) - 1) * 0x01010101u;
-}
+static constexpr uint32_t byteMask(uint32_t width) { return ((1u << width) - 1) * 0x01010101u; }
 
 // With the width known, the compiler unrolls the loop.
-template <uint32_t width>
-static uint32_t packWord(const uint8_t *codes, uint32_t shift) {
+template <uint32_t width> static uint32_t packWord(const uint8_t *codes, uint32_t shift) {
   uint32_t word = 0;
   for (uint32_t bit = 0; bit < 8; bit += width, codes += 4)
     word |= (load<uint32_t>(codes) >> shift & byteMask(width)) << bit;
@@ -123,8 +119,7 @@ static void unpackSixBit(bool hasMin, const uint8_t *at, RawBlock &raw) {
     }
 }
 
-static void packSubs(const PackedLayout &layout, RawBlock &raw, int64_t row,
-                     uint8_t *unit) {
+static void packSubs(const PackedLayout &layout, RawBlock &raw, int64_t row, uint8_t *unit) {
   bool hasMin = layout.format->hasMin;
   if (layout.subs == SubScales::SixBitPacked)
     return packSixBit(hasMin, raw, unit + layout.subOffset(0) + 4 * row);
@@ -155,8 +150,8 @@ static void unpackSubs(const PackedLayout &layout, const uint8_t *unit, int64_t 
 
 // Value k of row r lies at k * 16 + r.
 template <typename T>
-static void packFloats(const uint8_t *rows, int64_t rowCount, int64_t rowBytes,
-                       int64_t cols, uint8_t *out) {
+static void packFloats(const uint8_t *rows, int64_t rowCount, int64_t rowBytes, int64_t cols,
+                       uint8_t *out) {
   int64_t size = sizeof(T);
   for (int64_t k = 0; k < cols; ++k)
     for (int64_t row = 0; row < kRows; ++row)
@@ -165,8 +160,8 @@ static void packFloats(const uint8_t *rows, int64_t rowCount, int64_t rowBytes,
 }
 
 template <typename T>
-static void unpackFloats(const uint8_t *tile, int64_t rowCount, int64_t rowBytes,
-                         int64_t cols, uint8_t *rows) {
+static void unpackFloats(const uint8_t *tile, int64_t rowCount, int64_t rowBytes, int64_t cols,
+                         uint8_t *rows) {
   int64_t size = sizeof(T);
   for (int64_t row = 0; row < rowCount; ++row)
     for (int64_t k = 0; k < cols; ++k)

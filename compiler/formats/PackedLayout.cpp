@@ -70,9 +70,7 @@ int64_t PackedLayout::unitsPerRow(int64_t cols) const {
   return (cols + unitWeights - 1) / unitWeights;
 }
 
-int64_t PackedLayout::tileBytes(int64_t cols) const {
-  return unitsPerRow(cols) * unitBytes;
-}
+int64_t PackedLayout::tileBytes(int64_t cols) const { return unitsPerRow(cols) * unitBytes; }
 
 int64_t PackedLayout::matrixBytes(int64_t rows, int64_t cols) const {
   return (rows + kTileRows - 1) / kTileRows * tileBytes(cols);
@@ -84,9 +82,7 @@ int64_t PackedLayout::scaleOffset(int64_t k) const {
   return k / 32 * (headBytes / 2);
 }
 
-int64_t PackedLayout::minOffset(int64_t k) const {
-  return scaleOffset(k) + kTileRows * 2;
-}
+int64_t PackedLayout::minOffset(int64_t k) const { return scaleOffset(k) + kTileRows * 2; }
 
 int64_t PackedLayout::planeOffset(size_t plane, int64_t k) const {
   int64_t inChunk = k % chunkWeights;

@@ -37,8 +37,8 @@
 namespace izhc {
 
 struct CodePlane {
-  uint32_t width;   // bits of a code that it holds
-  uint32_t shift;   // of these bits within the code
+  uint32_t width; // bits of a code that it holds
+  uint32_t shift; // of these bits within the code
 };
 
 enum class SubScales : uint8_t { None, SixBitPacked, InChunk };
@@ -49,10 +49,10 @@ struct PackedLayout {
   const FormatSpec *format = nullptr;
   int64_t unitWeights = 1;
   int64_t unitBytes = 0;
-  int64_t chunkWeights = 0;      // 64 for quantized formats
+  int64_t chunkWeights = 0; // 64 for quantized formats
   int64_t chunkBytes = 0;
-  int64_t headBytes = 0;         // before the first chunk
-  int64_t codesInChunk = 0;      // offset of code vectors in a chunk of 256-blocks
+  int64_t headBytes = 0;    // before the first chunk
+  int64_t codesInChunk = 0; // offset of code vectors in a chunk of 256-blocks
   SubScales subs = SubScales::None;
   llvm::SmallVector<CodePlane, 2> planes;
 
@@ -77,10 +77,10 @@ struct PackedLayout {
 // Packs rows [16*tile, 16*tile+16) of a matrix in GGUF row order.
 // `rows` points to row 16*tile, `rowCount` (1..16) of them exist, `rowBytes`
 // apart. Writes tileBytes(cols) bytes to `out`.
-void packTile(const PackedLayout &layout, const uint8_t *rows, int64_t rowCount,
-              int64_t rowBytes, int64_t cols, uint8_t *out);
+void packTile(const PackedLayout &layout, const uint8_t *rows, int64_t rowCount, int64_t rowBytes,
+              int64_t cols, uint8_t *out);
 // The inverse: writes the GGUF blocks of `rowCount` rows.
-void unpackTile(const PackedLayout &layout, const uint8_t *tile, int64_t rowCount,
-                int64_t rowBytes, int64_t cols, uint8_t *rows);
+void unpackTile(const PackedLayout &layout, const uint8_t *tile, int64_t rowCount, int64_t rowBytes,
+                int64_t cols, uint8_t *rows);
 
 } // namespace izhc

@@ -68,12 +68,11 @@ static void readField(const BitField &field, const uint8_t *block, uint8_t *elem
     // Bits that a shift brings over from the next byte are masked away.
     uint64_t mask = ((1u << field.width) - 1) * kOnes;
     for (uint32_t right = field.firstBit % 8; i + 8 <= field.count; i += 8)
-      write64le(elements + i, read64le(elements + i) |
-                                  (read64le(bytes + i) >> right & mask) << field.shift);
+      write64le(elements + i, read64le(elements + i) | (read64le(bytes + i) >> right & mask)
+                                                           << field.shift);
   } else if (isBitRow(field)) {
     for (; i + 8 <= field.count; i += 8)
-      write64le(elements + i,
-                read64le(elements + i) | spreadBits(bytes[i / 8]) << field.shift);
+      write64le(elements + i, read64le(elements + i) | spreadBits(bytes[i / 8]) << field.shift);
   }
   for (; i < field.count; ++i)
     elements[i] |= readBits(block, field.firstBit + i * field.bitStride, field.width)
@@ -87,15 +86,14 @@ static void writeField(const BitField &field, const uint8_t *elements, uint8_t *
   if (isBytewise(field)) {
     uint64_t mask = ((1u << field.width) - 1) * kOnes;
     for (uint32_t left = field.firstBit % 8; i + 8 <= field.count; i += 8)
-      write64le(bytes + i, read64le(bytes + i) |
-                               (read64le(elements + i) >> field.shift & mask) << left);
+      write64le(bytes + i, read64le(bytes + i) | (read64le(elements + i) >> field.shift & mask)
+                                                     << left);
   } else if (isBitRow(field)) {
     for (; i + 8 <= field.count; i += 8)
       bytes[i / 8] |= gatherBits(read64le(elements + i) >> field.shift);
   }
   for (; i < field.count; ++i)
-    orBits(block, field.firstBit + i * field.bitStride, field.width,
-           elements[i] >> field.shift);
+    orBits(block, field.firstBit + i * field.bitStride, field.width, elements[i] >> field.shift);
 }
 
 //===----------------------------------------------------------------------===//

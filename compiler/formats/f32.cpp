@@ -5,9 +5,7 @@
 using namespace izhc;
 using namespace izhc::formats;
 
-static void decode(const uint8_t *block, float *out) {
-  *out = floatFromBits(load32(block));
-}
+static void decode(const uint8_t *block, float *out) { *out = floatFromBits(load32(block)); }
 
 static constexpr FormatSpec spec = {
     .name = "f32",

@@ -11,22 +11,14 @@ using namespace izhc::formats;
 
 static const BitField fields[] = {
     // role, firstBit, width, count, bitStride, firstElement, shift
-    {FieldRole::Scale, 0, 16, 1, 0, 0, 0},
-    {FieldRole::Min, 16, 16, 1, 0, 0, 0},
-    {FieldRole::Sub, 32, 6, 4, 8, 0, 0},
-    {FieldRole::Sub, 38, 2, 4, 8, 4, 4},
-    {FieldRole::SubMin, 64, 6, 4, 8, 0, 0},
-    {FieldRole::SubMin, 70, 2, 4, 8, 4, 4},
-    {FieldRole::Sub, 96, 4, 4, 8, 4, 0},
-    {FieldRole::SubMin, 100, 4, 4, 8, 4, 0},
-    {FieldRole::Code, 128, 4, 32, 8, 0, 0},
-    {FieldRole::Code, 132, 4, 32, 8, 32, 0},
-    {FieldRole::Code, 384, 4, 32, 8, 64, 0},
-    {FieldRole::Code, 388, 4, 32, 8, 96, 0},
-    {FieldRole::Code, 640, 4, 32, 8, 128, 0},
-    {FieldRole::Code, 644, 4, 32, 8, 160, 0},
-    {FieldRole::Code, 896, 4, 32, 8, 192, 0},
-    {FieldRole::Code, 900, 4, 32, 8, 224, 0},
+    {FieldRole::Scale, 0, 16, 1, 0, 0, 0},    {FieldRole::Min, 16, 16, 1, 0, 0, 0},
+    {FieldRole::Sub, 32, 6, 4, 8, 0, 0},      {FieldRole::Sub, 38, 2, 4, 8, 4, 4},
+    {FieldRole::SubMin, 64, 6, 4, 8, 0, 0},   {FieldRole::SubMin, 70, 2, 4, 8, 4, 4},
+    {FieldRole::Sub, 96, 4, 4, 8, 4, 0},      {FieldRole::SubMin, 100, 4, 4, 8, 4, 0},
+    {FieldRole::Code, 128, 4, 32, 8, 0, 0},   {FieldRole::Code, 132, 4, 32, 8, 32, 0},
+    {FieldRole::Code, 384, 4, 32, 8, 64, 0},  {FieldRole::Code, 388, 4, 32, 8, 96, 0},
+    {FieldRole::Code, 640, 4, 32, 8, 128, 0}, {FieldRole::Code, 644, 4, 32, 8, 160, 0},
+    {FieldRole::Code, 896, 4, 32, 8, 192, 0}, {FieldRole::Code, 900, 4, 32, 8, 224, 0},
 };
 
 static void decode(const uint8_t *block, float *out) {

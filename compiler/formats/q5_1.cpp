@@ -9,10 +9,8 @@ using namespace izhc::formats;
 
 static const BitField fields[] = {
     // role, firstBit, width, count, bitStride, firstElement, shift
-    {FieldRole::Scale, 0, 16, 1, 0, 0, 0},
-    {FieldRole::Min, 16, 16, 1, 0, 0, 0},
-    {FieldRole::Code, 32, 1, 32, 1, 0, 4},
-    {FieldRole::Code, 64, 4, 16, 8, 0, 0},
+    {FieldRole::Scale, 0, 16, 1, 0, 0, 0},  {FieldRole::Min, 16, 16, 1, 0, 0, 0},
+    {FieldRole::Code, 32, 1, 32, 1, 0, 4},  {FieldRole::Code, 64, 4, 16, 8, 0, 0},
     {FieldRole::Code, 68, 4, 16, 8, 16, 0},
 };
 

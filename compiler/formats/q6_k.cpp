@@ -12,24 +12,15 @@ using namespace izhc::formats;
 
 static const BitField fields[] = {
     // role, firstBit, width, count, bitStride, firstElement, shift
-    {FieldRole::Code, 0, 4, 32, 8, 0, 0},
-    {FieldRole::Code, 4, 4, 32, 8, 64, 0},
-    {FieldRole::Code, 256, 4, 32, 8, 32, 0},
-    {FieldRole::Code, 260, 4, 32, 8, 96, 0},
-    {FieldRole::Code, 512, 4, 32, 8, 128, 0},
-    {FieldRole::Code, 516, 4, 32, 8, 192, 0},
-    {FieldRole::Code, 768, 4, 32, 8, 160, 0},
-    {FieldRole::Code, 772, 4, 32, 8, 224, 0},
-    {FieldRole::Code, 1024, 2, 32, 8, 0, 4},
-    {FieldRole::Code, 1026, 2, 32, 8, 32, 4},
-    {FieldRole::Code, 1028, 2, 32, 8, 64, 4},
-    {FieldRole::Code, 1030, 2, 32, 8, 96, 4},
-    {FieldRole::Code, 1280, 2, 32, 8, 128, 4},
-    {FieldRole::Code, 1282, 2, 32, 8, 160, 4},
-    {FieldRole::Code, 1284, 2, 32, 8, 192, 4},
-    {FieldRole::Code, 1286, 2, 32, 8, 224, 4},
-    {FieldRole::Sub, 1536, 8, 16, 8, 0, 0},
-    {FieldRole::Scale, 1664, 16, 1, 0, 0, 0},
+    {FieldRole::Code, 0, 4, 32, 8, 0, 0},      {FieldRole::Code, 4, 4, 32, 8, 64, 0},
+    {FieldRole::Code, 256, 4, 32, 8, 32, 0},   {FieldRole::Code, 260, 4, 32, 8, 96, 0},
+    {FieldRole::Code, 512, 4, 32, 8, 128, 0},  {FieldRole::Code, 516, 4, 32, 8, 192, 0},
+    {FieldRole::Code, 768, 4, 32, 8, 160, 0},  {FieldRole::Code, 772, 4, 32, 8, 224, 0},
+    {FieldRole::Code, 1024, 2, 32, 8, 0, 4},   {FieldRole::Code, 1026, 2, 32, 8, 32, 4},
+    {FieldRole::Code, 1028, 2, 32, 8, 64, 4},  {FieldRole::Code, 1030, 2, 32, 8, 96, 4},
+    {FieldRole::Code, 1280, 2, 32, 8, 128, 4}, {FieldRole::Code, 1282, 2, 32, 8, 160, 4},
+    {FieldRole::Code, 1284, 2, 32, 8, 192, 4}, {FieldRole::Code, 1286, 2, 32, 8, 224, 4},
+    {FieldRole::Sub, 1536, 8, 16, 8, 0, 0},    {FieldRole::Scale, 1664, 16, 1, 0, 0, 0},
 };
 
 static void decode(const uint8_t *block, float *out) {

@@ -27,9 +27,7 @@ struct Integer {
 } // namespace
 
 static std::optional<Integer> readInteger(GgufType type, const uint8_t *data) {
-  auto isSigned = [](int64_t value) {
-    return Integer{value < 0, static_cast<uint64_t>(value)};
-  };
+  auto isSigned = [](int64_t value) { return Integer{value < 0, static_cast<uint64_t>(value)}; };
   switch (type) {
   case GgufType::U8:
     return Integer{false, ByteReader::decode<uint8_t>(data)};
@@ -97,8 +95,7 @@ public:
   llvm::Expected<std::optional<int64_t>> getInt(llvm::StringRef key) const override;
   llvm::Expected<std::optional<double>> getFloat(llvm::StringRef key) const override;
   llvm::Expected<std::optional<bool>> getBool(llvm::StringRef key) const override;
-  llvm::Expected<std::optional<llvm::StringRef>>
-  getString(llvm::StringRef key) const override;
+  llvm::Expected<std::optional<llvm::StringRef>> getString(llvm::StringRef key) const override;
   llvm::Expected<std::optional<std::vector<llvm::StringRef>>>
   getStringArray(llvm::StringRef key) const override;
   llvm::Expected<std::optional<std::vector<float>>>
@@ -116,8 +113,8 @@ public:
 
 private:
   llvm::Error mismatch(const GgufValue &value, const char *expected) const {
-    return makeError("{0}: the key {1} is of type {2}, but {3} is expected", name,
-                     quote(value.key), typeText(value), expected);
+    return makeError("{0}: the key {1} is of type {2}, but {3} is expected", name, quote(value.key),
+                     typeText(value), expected);
   }
 
   std::string name;
@@ -170,9 +167,8 @@ std::string GgufModel::hash() const {
   std::vector<llvm::ArrayRef<uint8_t>> pieces;
   for (const Part &part : parts)
     pieces.push_back(part.bytes);
-  return hashPieces(pieces, [&](llvm::ArrayRef<uint8_t> read) {
-    release(read.data(), read.size());
-  });
+  return hashPieces(pieces,
+                    [&](llvm::ArrayRef<uint8_t> read) { release(read.data(), read.size()); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -213,8 +209,7 @@ llvm::Expected<std::optional<double>> GgufModel::getFloat(llvm::StringRef key) c
   if (!number)
     return mismatch(*value, "a number");
   if (!std::isfinite(*number))
-    return makeError("{0}: the key {1} is {2}, but must be finite", name, quote(key),
-                     *number);
+    return makeError("{0}: the key {1} is {2}, but must be finite", name, quote(key), *number);
   return *number;
 }
 
@@ -227,8 +222,7 @@ llvm::Expected<std::optional<bool>> GgufModel::getBool(llvm::StringRef key) cons
   return value->payload[0] != 0;
 }
 
-llvm::Expected<std::optional<llvm::StringRef>>
-GgufModel::getString(llvm::StringRef key) const {
+llvm::Expected<std::optional<llvm::StringRef>> GgufModel::getString(llvm::StringRef key) const {
   const GgufValue *value = first().find(key);
   if (!value)
     return std::nullopt;
@@ -276,8 +270,8 @@ GgufModel::getIntArray(llvm::StringRef key) const {
   if (!value)
     return std::nullopt;
   uint64_t size = fixedSize(value->elementType);
-  if (value->type != GgufType::Array || size == 0 ||
-      value->elementType == GgufType::F32 || value->elementType == GgufType::F64)
+  if (value->type != GgufType::Array || size == 0 || value->elementType == GgufType::F32 ||
+      value->elementType == GgufType::F64)
     return mismatch(*value, "an array of integers");
   std::vector<int64_t> numbers(value->count);
   for (uint64_t i = 0; i < value->count; ++i) {
@@ -288,8 +282,8 @@ GgufModel::getIntArray(llvm::StringRef key) const {
     }
     Integer integer = *readInteger(value->elementType, data);
     if (!integer.negative && integer.bits > INT64_MAX)
-      return makeError("{0}: element {1} of the key {2} is {3}, which is too large", name,
-                       i, quote(key), integer.bits);
+      return makeError("{0}: element {1} of the key {2} is {3}, which is too large", name, i,
+                       quote(key), integer.bits);
     numbers[i] = static_cast<int64_t>(integer.bits);
   }
   return numbers;
@@ -367,8 +361,7 @@ static llvm::Error openOthers(GgufModel &model, llvm::StringRef path, uint64_t c
   return llvm::Error::success();
 }
 
-static llvm::Expected<std::unique_ptr<ModelSource>> finish(llvm::StringRef path,
-                                                           Part part) {
+static llvm::Expected<std::unique_ptr<ModelSource>> finish(llvm::StringRef path, Part part) {
   // What a file name can express, and far above what people split into.
   constexpr uint64_t kMaxFiles = 99999;
   auto model = std::make_unique<GgufModel>(path);
@@ -395,13 +388,13 @@ static llvm::Expected<std::unique_ptr<ModelSource>> finish(llvm::StringRef path,
       return std::move(error);
   }
 
-  llvm::Expected<uint64_t> total = splitKey(path, model->first(), "split.tensors.count",
-                                            model->tensors().size());
+  llvm::Expected<uint64_t> total =
+      splitKey(path, model->first(), "split.tensors.count", model->tensors().size());
   if (!total)
     return total.takeError();
   if (*total != model->tensors().size())
-    return makeError("{0}: the model announces {1} tensors, but its files hold {2}", path,
-                     *total, model->tensors().size());
+    return makeError("{0}: the model announces {1} tensors, but its files hold {2}", path, *total,
+                     model->tensors().size());
   return std::move(model);
 }
 
@@ -412,8 +405,8 @@ llvm::Expected<std::unique_ptr<ModelSource>> izhc::openGguf(llvm::StringRef path
   return finish(path, std::move(*part));
 }
 
-llvm::Expected<std::unique_ptr<ModelSource>>
-izhc::openGgufBytes(llvm::StringRef name, llvm::ArrayRef<uint8_t> bytes) {
+llvm::Expected<std::unique_ptr<ModelSource>> izhc::openGgufBytes(llvm::StringRef name,
+                                                                 llvm::ArrayRef<uint8_t> bytes) {
   llvm::Expected<GgufFile> file = readGguf(name, bytes);
   if (!file)
     return file.takeError();

@@ -95,8 +95,7 @@ llvm::Error Reader::readHeader() {
   uint32_t magic, version;
   constexpr uint32_t kGguf = 0x46554747;
   if (!in.read(magic))
-    return makeError("{0}: the file has {1} bytes and is no GGUF file", name,
-                     bytes.size());
+    return makeError("{0}: the file has {1} bytes and is no GGUF file", name, bytes.size());
   if (magic != kGguf)
     return makeError("{0}: the file begins with {1} instead of 'GGUF'; izhc reads GGUF "
                      "files",
@@ -105,8 +104,7 @@ llvm::Error Reader::readHeader() {
     return truncated("the header");
   // A small number in the other byte order.
   if (version != 0 && (version & 0xffff) == 0)
-    return makeError("{0}: the file is a big-endian GGUF; convert it to little-endian",
-                     name);
+    return makeError("{0}: the file is a big-endian GGUF; convert it to little-endian", name);
   if (version != 2 && version != 3)
     return makeError("{0}: the file has GGUF version {1}, but izhc reads versions 2 and 3; "
                      "convert the model again with a current tool",
@@ -119,8 +117,8 @@ llvm::Error Reader::readHeader() {
                      "supported",
                      name, valueCount, GgufLimits::kKeys);
   if (tensorCount > GgufLimits::kTensors)
-    return makeError("{0}: the header announces {1} tensors, but at most {2} are supported",
-                     name, tensorCount, GgufLimits::kTensors);
+    return makeError("{0}: the header announces {1} tensors, but at most {2} are supported", name,
+                     tensorCount, GgufLimits::kTensors);
   return llvm::Error::success();
 }
 
@@ -133,8 +131,8 @@ llvm::Error Reader::readType(llvm::StringRef key, GgufType &type) {
   if (!in.read(number))
     return truncated("the metadata");
   if (number > static_cast<uint32_t>(GgufType::F64))
-    return makeError("{0}: the key {1} has type number {2}, but metadata types are 0 to 12",
-                     name, quote(key), number);
+    return makeError("{0}: the key {1} has type number {2}, but metadata types are 0 to 12", name,
+                     quote(key), number);
   type = static_cast<GgufType>(number);
   return llvm::Error::success();
 }
@@ -246,8 +244,8 @@ llvm::Error Reader::readShape(TensorInfo &tensor) {
   if (!in.read(rank))
     return truncated("the list of tensors");
   if (rank < 1 || rank > 4)
-    return makeError("{0}: the tensor {1} has {2} dimensions, but 1 to 4 are supported",
-                     name, quote(tensor.name), rank);
+    return makeError("{0}: the tensor {1} has {2} dimensions, but 1 to 4 are supported", name,
+                     quote(tensor.name), rank);
   int64_t product = 1;
   for (uint32_t i = 0; i < rank; ++i) {
     uint64_t size;
@@ -255,8 +253,8 @@ llvm::Error Reader::readShape(TensorInfo &tensor) {
       return truncated("the list of tensors");
     if (size == 0 || size > INT64_MAX ||
         llvm::MulOverflow(product, static_cast<int64_t>(size), product))
-      return makeError("{0}: dimension {1} of the tensor {2} is {3}, which is impossible",
-                       name, i, quote(tensor.name), size);
+      return makeError("{0}: dimension {1} of the tensor {2} is {3}, which is impossible", name, i,
+                       quote(tensor.name), size);
     tensor.shape.push_back(static_cast<int64_t>(size));
   }
   return llvm::Error::success();
@@ -286,8 +284,7 @@ llvm::Error Reader::placeTensor(TensorInfo &tensor, uint64_t offset, uint64_t da
     if (tensor.cols() % format->blockWeights != 0)
       return makeError("{0}: the tensor {1} has {2} columns, but its type {3} needs a "
                        "multiple of {4}",
-                       name, quote(tensor.name), tensor.cols(), format->name,
-                       format->blockWeights);
+                       name, quote(tensor.name), tensor.cols(), format->name, format->blockWeights);
     // elements() fits in 63 bits; the bytes of its blocks may not.
     uint64_t blocks = static_cast<uint64_t>(tensor.elements()) / format->blockWeights;
     size = llvm::SaturatingMultiply<uint64_t>(blocks, format->blockBytes);
@@ -309,9 +306,7 @@ llvm::Error Reader::checkOverlap() {
   for (const TensorInfo &tensor : file.tensors)
     if (tensor.data)
       sorted.push_back(&tensor);
-  llvm::sort(sorted, [](const TensorInfo *a, const TensorInfo *b) {
-    return a->data < b->data;
-  });
+  llvm::sort(sorted, [](const TensorInfo *a, const TensorInfo *b) { return a->data < b->data; });
   for (size_t i = 1; i < sorted.size(); ++i) {
     const TensorInfo *before = sorted[i - 1], *after = sorted[i];
     if (static_cast<uint64_t>(after->data - before->data) < before->bytes)
@@ -321,7 +316,6 @@ llvm::Error Reader::checkOverlap() {
   return llvm::Error::success();
 }
 
-llvm::Expected<GgufFile> izhc::readGguf(llvm::StringRef name,
-                                        llvm::ArrayRef<uint8_t> bytes) {
+llvm::Expected<GgufFile> izhc::readGguf(llvm::StringRef name, llvm::ArrayRef<uint8_t> bytes) {
   return Reader(name, bytes).run();
 }

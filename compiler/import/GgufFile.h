@@ -11,7 +11,19 @@ namespace izhc {
 
 // The numbers that the file format gives to types of metadata.
 enum class GgufType : uint32_t {
-  U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64
+  U8,
+  I8,
+  U16,
+  I16,
+  U32,
+  I32,
+  F32,
+  Bool,
+  String,
+  Array,
+  U64,
+  I64,
+  F64
 };
 
 // Bytes of a value; 0 for strings and arrays, whose length varies.

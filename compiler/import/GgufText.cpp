@@ -14,7 +14,7 @@ static constexpr size_t kShownBytes = 120;
 static constexpr uint64_t kShownElements = 8;
 
 static const char *typeName(GgufType type) {
-  static const char *const names[] = {"u8",  "i8",   "u16",    "i16",   "u32", "i32", "f32",
+  static const char *const names[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
                                       "bool", "string", "array", "u64", "i64", "f64"};
   return names[static_cast<uint32_t>(type)];
 }

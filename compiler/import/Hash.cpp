@@ -12,9 +12,8 @@
 
 using namespace izhc;
 
-std::string
-izhc::hashPieces(llvm::ArrayRef<llvm::ArrayRef<uint8_t>> pieces,
-                 llvm::function_ref<void(llvm::ArrayRef<uint8_t>)> done) {
+std::string izhc::hashPieces(llvm::ArrayRef<llvm::ArrayRef<uint8_t>> pieces,
+                             llvm::function_ref<void(llvm::ArrayRef<uint8_t>)> done) {
   constexpr size_t kStep = 4 << 20;
   // Aligned and on the stack: the library's own allocation can fail.
   XXH3_state_t state;

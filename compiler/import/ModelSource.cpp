@@ -18,8 +18,7 @@ int64_t TensorInfo::rows() const {
 }
 
 uint64_t TensorInfo::rowBytes() const {
-  return format ? static_cast<uint64_t>(cols()) / format->blockWeights * format->blockBytes
-                : 0;
+  return format ? static_cast<uint64_t>(cols()) / format->blockWeights * format->blockBytes : 0;
 }
 
 // Turns a getter's result into one that must be there.
@@ -35,12 +34,12 @@ static llvm::Expected<T> require(const ModelSource &source, llvm::StringRef key,
   return std::move(**value);
 }
 
-static llvm::Error checkRange(const ModelSource &source, llvm::StringRef key,
-                              uint64_t value, uint64_t low, uint64_t high) {
+static llvm::Error checkRange(const ModelSource &source, llvm::StringRef key, uint64_t value,
+                              uint64_t low, uint64_t high) {
   if (value >= low && value <= high)
     return llvm::Error::success();
-  return makeError("{0}: the key {1} is {2}, but must lie between {3} and {4}",
-                   source.fileName(), quote(key), value, low, high);
+  return makeError("{0}: the key {1} is {2}, but must lie between {3} and {4}", source.fileName(),
+                   quote(key), value, low, high);
 }
 
 llvm::Expected<uint64_t> ModelSource::requireUInt(llvm::StringRef key, uint64_t low,
@@ -78,8 +77,7 @@ llvm::Expected<uint64_t> ModelSource::getUIntOr(llvm::StringRef key, uint64_t ot
   return **value;
 }
 
-llvm::Expected<double> ModelSource::getFloatOr(llvm::StringRef key,
-                                               double otherwise) const {
+llvm::Expected<double> ModelSource::getFloatOr(llvm::StringRef key, double otherwise) const {
   llvm::Expected<std::optional<double>> value = getFloat(key);
   if (!value)
     return value.takeError();
@@ -93,8 +91,7 @@ llvm::Expected<bool> ModelSource::getBoolOr(llvm::StringRef key, bool otherwise)
   return value->value_or(otherwise);
 }
 
-llvm::Expected<const TensorInfo *>
-ModelSource::requireTensor(llvm::StringRef name) const {
+llvm::Expected<const TensorInfo *> ModelSource::requireTensor(llvm::StringRef name) const {
   const TensorInfo *tensor = findTensor(name);
   if (!tensor)
     return makeError("{0}: the tensor {1} is missing, which this kind of model needs; is "
@@ -112,8 +109,8 @@ static std::string shapeText(llvm::ArrayRef<int64_t> shape) {
                     " x ");
 }
 
-llvm::Expected<const TensorInfo *>
-ModelSource::requireTensor(llvm::StringRef name, llvm::ArrayRef<int64_t> shape) const {
+llvm::Expected<const TensorInfo *> ModelSource::requireTensor(llvm::StringRef name,
+                                                              llvm::ArrayRef<int64_t> shape) const {
   llvm::Expected<const TensorInfo *> tensor = requireTensor(name);
   if (!tensor)
     return tensor;
@@ -125,7 +122,6 @@ ModelSource::requireTensor(llvm::StringRef name, llvm::ArrayRef<int64_t> shape) 
   if (dropOnes((*tensor)->shape) != dropOnes(shape))
     return makeError("{0}: the tensor {1} is {2}, but the metadata asks for {3} (columns "
                      "first)",
-                     fileName(), quote(name), shapeText((*tensor)->shape),
-                     shapeText(shape));
+                     fileName(), quote(name), shapeText((*tensor)->shape), shapeText(shape));
   return tensor;
 }

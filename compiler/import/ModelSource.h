@@ -68,8 +68,7 @@ public:
   virtual llvm::Expected<std::optional<double>> getFloat(llvm::StringRef key) const = 0;
   virtual llvm::Expected<std::optional<bool>> getBool(llvm::StringRef key) const = 0;
   // Any bytes: nothing checks that they are UTF-8.
-  virtual llvm::Expected<std::optional<llvm::StringRef>>
-  getString(llvm::StringRef key) const = 0;
+  virtual llvm::Expected<std::optional<llvm::StringRef>> getString(llvm::StringRef key) const = 0;
   virtual llvm::Expected<std::optional<std::vector<llvm::StringRef>>>
   getStringArray(llvm::StringRef key) const = 0;
   virtual llvm::Expected<std::optional<std::vector<float>>>
@@ -86,11 +85,10 @@ public:
                                        uint64_t high = UINT64_MAX) const;
   llvm::Expected<double> requireFloat(llvm::StringRef key) const;
   llvm::Expected<llvm::StringRef> requireString(llvm::StringRef key) const;
-  llvm::Expected<std::vector<llvm::StringRef>>
-  requireStringArray(llvm::StringRef key) const;
+  llvm::Expected<std::vector<llvm::StringRef>> requireStringArray(llvm::StringRef key) const;
   // And for keys with a default.
-  llvm::Expected<uint64_t> getUIntOr(llvm::StringRef key, uint64_t otherwise,
-                                     uint64_t low = 0, uint64_t high = UINT64_MAX) const;
+  llvm::Expected<uint64_t> getUIntOr(llvm::StringRef key, uint64_t otherwise, uint64_t low = 0,
+                                     uint64_t high = UINT64_MAX) const;
   llvm::Expected<double> getFloatOr(llvm::StringRef key, double otherwise) const;
   llvm::Expected<bool> getBoolOr(llvm::StringRef key, bool otherwise) const;
 

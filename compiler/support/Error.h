@@ -13,11 +13,9 @@ namespace izhc {
 
 // An error with a message in the syntax of llvm::formatv ("{0} has {1} rows").
 // Text that comes from a file goes through quote().
-template <typename... Ts>
-llvm::Error makeError(const char *format, Ts &&...values) {
+template <typename... Ts> llvm::Error makeError(const char *format, Ts &&...values) {
   return llvm::make_error<llvm::StringError>(
-      llvm::formatv(format, std::forward<Ts>(values)...).str(),
-      llvm::inconvertibleErrorCode());
+      llvm::formatv(format, std::forward<Ts>(values)...).str(), llvm::inconvertibleErrorCode());
 }
 
 // `text` between single quotes, with control and non-ASCII bytes as \xNN and

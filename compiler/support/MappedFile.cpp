@@ -64,8 +64,8 @@ MappedFile::~MappedFile() {
 
 // Gives `advice` on [offset, offset + count), rounded to whole pages inwards
 // (so that neighbours keep theirs) or outwards.
-static void advise(const uint8_t *data, uint64_t size, uint64_t offset, uint64_t count,
-                   int advice, bool inwards) {
+static void advise(const uint8_t *data, uint64_t size, uint64_t offset, uint64_t count, int advice,
+                   bool inwards) {
   if (offset >= size)
     return;
   uint64_t end = offset + std::min(count, size - offset);

@@ -25,9 +25,7 @@ public:
   // Valid as long as this object. The bytes of a file that someone shortens
   // meanwhile can't be read any more (SIGBUS), as with every mapping.
   llvm::ArrayRef<uint8_t> bytes() const { return {data, size}; }
-  bool contains(const uint8_t *address) const {
-    return address >= data && address < data + size;
-  }
+  bool contains(const uint8_t *address) const { return address >= data && address < data + size; }
 
   // Drops the whole pages inside of [offset, offset + count) from memory.
   // They stay readable and come back from the file when touched. A range that

@@ -47,8 +47,7 @@ static void useTensors(const ModelSource &model, const uint8_t *data, size_t siz
     use(model.requireTensor(tensor.name, {32, 2}));
     if (!tensor.format)
       continue;
-    check(tensor.data >= data && tensor.bytes <= size &&
-          tensor.data + tensor.bytes <= data + size);
+    check(tensor.data >= data && tensor.bytes <= size && tensor.data + tensor.bytes <= data + size);
     check(tensor.bytes == static_cast<uint64_t>(tensor.rows()) * tensor.rowBytes());
     sum += tensor.bytes;
   }
@@ -96,9 +95,8 @@ std::vector<std::vector<uint8_t>> fuzzSeeds() {
   all.alignment = 64;
   uint32_t type = 0;
   for (const FormatSpec *format : allFormats())
-    all.tensor("blk." + std::to_string(type++) + ".weight",
-               {format->blockWeights, 2}, format->ggufType,
-               Bytes(2 * format->blockBytes, 0x35));
+    all.tensor("blk." + std::to_string(type++) + ".weight", {format->blockWeights, 2},
+               format->ggufType, Bytes(2 * format->blockBytes, 0x35));
   all.tensor("unknown.weight", {256}, 999, Bytes(64));
 
   GgufWriter small;

@@ -95,11 +95,26 @@ static size_t below(Random &random, size_t limit) { return limit ? random() % li
 
 // A number that counts and offsets don't expect.
 static uint64_t extreme(Random &random, size_t fileSize) {
-  const uint64_t values[] = {0,         1,          2,          7,
-                             0x7f,      0x80,       0xff,       0xffff,
-                             1u << 31,  0xffffffff, 1ull << 32, 1ull << 62,
-                             INT64_MAX, 1ull << 63, UINT64_MAX, UINT64_MAX - 7,
-                             fileSize,  fileSize - 1, fileSize + 1, fileSize / 2};
+  const uint64_t values[] = {0,
+                             1,
+                             2,
+                             7,
+                             0x7f,
+                             0x80,
+                             0xff,
+                             0xffff,
+                             1u << 31,
+                             0xffffffff,
+                             1ull << 32,
+                             1ull << 62,
+                             INT64_MAX,
+                             1ull << 63,
+                             UINT64_MAX,
+                             UINT64_MAX - 7,
+                             fileSize,
+                             fileSize - 1,
+                             fileSize + 1,
+                             fileSize / 2};
   return values[below(random, std::size(values))];
 }
 
@@ -182,8 +197,7 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "cannot read %s\n", argv[i]);
         return 2;
       }
-      seeds.emplace_back(std::istreambuf_iterator<char>(file),
-                         std::istreambuf_iterator<char>());
+      seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
     }
   }
   if (seeds.empty()) {
@@ -198,8 +212,7 @@ int main(int argc, char **argv) {
     std::snprintf(current, sizeof(current),
                   "mutation %llu of seed %zu (repeat with --seed %llu --only %llu)",
                   static_cast<unsigned long long>(i), static_cast<size_t>(i % seeds.size()),
-                  static_cast<unsigned long long>(randomSeed),
-                  static_cast<unsigned long long>(i));
+                  static_cast<unsigned long long>(randomSeed), static_cast<unsigned long long>(i));
     runMutation(seeds[i % seeds.size()], randomSeed, i);
   }
   std::printf("fuzz: %zu seeds, %llu mutations: no finding\n", seeds.size(),

@@ -56,8 +56,8 @@ TEST_P(QuantizedFormatTest, FieldsGiveEveryElementItsBits) {
   uint32_t *elements[] = {code, scale, min, sub, subMin};
   for (const BitField &field : format.fields)
     for (uint32_t i = 0; i < field.count; ++i)
-      elements[static_cast<int>(field.role)][field.firstElement + i] |=
-          ((1u << field.width) - 1) << field.shift;
+      elements[static_cast<int>(field.role)][field.firstElement + i] |= ((1u << field.width) - 1)
+                                                                        << field.shift;
   for (uint32_t i = 0; i < format.blockWeights; ++i)
     EXPECT_EQ(code[i], (1u << format.codeBits) - 1);
   uint32_t subs = format.subWeights ? format.blockWeights / format.subWeights : 0;
@@ -115,6 +115,5 @@ TEST_P(QuantizedFormatTest, RepackRestoresTheBlock) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllFormats, QuantizedFormatTest,
-                         testing::ValuesIn(quantizedFormats()),
+INSTANTIATE_TEST_SUITE_P(AllFormats, QuantizedFormatTest, testing::ValuesIn(quantizedFormats()),
                          [](const auto &info) { return info.param->name.str(); });

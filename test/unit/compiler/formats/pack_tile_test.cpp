@@ -15,15 +15,12 @@ protected:
   const FormatSpec &format = *GetParam();
   PackedLayout layout{format};
 
-  int64_t rowBytes(int64_t cols) const {
-    return cols / format.blockWeights * format.blockBytes;
-  }
+  int64_t rowBytes(int64_t cols) const { return cols / format.blockWeights * format.blockBytes; }
   std::vector<uint8_t> rows(int64_t count, int64_t cols) const {
     return randomBlocks(format, count * cols / format.blockWeights, 7);
   }
   // Into memory that held something else.
-  std::vector<uint8_t> pack(const std::vector<uint8_t> &rows, int64_t count,
-                            int64_t cols) const {
+  std::vector<uint8_t> pack(const std::vector<uint8_t> &rows, int64_t count, int64_t cols) const {
     std::vector<uint8_t> tile(layout.tileBytes(cols), 0xcd);
     packTile(layout, rows.data(), count, rowBytes(cols), cols, tile.data());
     return tile;
@@ -62,8 +59,8 @@ static uint32_t packedCode(const PackedLayout &layout, const uint8_t *unit, int6
 }
 
 // Sub-block values of a row, as the comment of PackedLayout.h spells them.
-static void packedSubs(const PackedLayout &layout, const uint8_t *unit, int64_t row,
-                       uint32_t *sub, uint32_t *subMin) {
+static void packedSubs(const PackedLayout &layout, const uint8_t *unit, int64_t row, uint32_t *sub,
+                       uint32_t *subMin) {
   for (int q = 0; q < 4; ++q)
     for (int j = 0; j < 4; ++j) {
       if (layout.subs == SubScales::InChunk) {
@@ -142,8 +139,7 @@ TEST_P(PackTileTest, WhatLiesBeyondTheMatrixAddsNothing) {
       ASSERT_EQ(half(unit, layout.scaleOffset(inUnit), row), 0);
       if (format.hasMin)
         ASSERT_EQ(half(unit, layout.minOffset(inUnit), row), 0);
-      ASSERT_EQ(packedCode(layout, unit, row, inUnit),
-                static_cast<uint32_t>(format.zeroPoint));
+      ASSERT_EQ(packedCode(layout, unit, row, inUnit), static_cast<uint32_t>(format.zeroPoint));
     }
 }
 

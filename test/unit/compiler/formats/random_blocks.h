@@ -12,8 +12,7 @@ namespace izhc::test {
 
 // `count` blocks of random bits; 16-bit scales and minima are made finite, as
 // NaNs compare unequal. Float formats: random finite values.
-inline std::vector<uint8_t> randomBlocks(const FormatSpec &format, size_t count,
-                                         uint32_t seed) {
+inline std::vector<uint8_t> randomBlocks(const FormatSpec &format, size_t count, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<uint8_t> bytes(count * format.blockBytes);
   for (uint8_t &byte : bytes)

@@ -62,8 +62,7 @@ TEST(GgufMetadataTest, ReadsArrays) {
                                .array<int8_t>("i8", 1, {-1, 2})
                                .array<uint8_t>("bools", 7, {0, 1})
                                .array<uint32_t>("none", 4, {}));
-  EXPECT_EQ(get(model->getStringArray("words")),
-            (std::vector<llvm::StringRef>{"x", "", "zzz"}));
+  EXPECT_EQ(get(model->getStringArray("words")), (std::vector<llvm::StringRef>{"x", "", "zzz"}));
   EXPECT_EQ(get(model->getFloatArray("floats")), (std::vector<float>{1.5f, -2}));
   EXPECT_EQ(get(model->getFloatArray("i8")), (std::vector<float>{-1, 2}));
   EXPECT_EQ(get(model->getIntArray("i8")), (std::vector<int64_t>{-1, 2}));

@@ -70,9 +70,7 @@ TEST(GgufRefusalTest, UnknownMetadataTypes) {
 
 TEST(GgufRefusalTest, Duplicates) {
   expectRefusal(refusal(GgufWriter().u32("k", 1).u32("k", 2)), "'k' appears twice");
-  expectRefusal(refusal(GgufWriter()
-                            .tensor("t", {4}, 0, Bytes(16))
-                            .tensor("t", {4}, 0, Bytes(16))),
+  expectRefusal(refusal(GgufWriter().tensor("t", {4}, 0, Bytes(16)).tensor("t", {4}, 0, Bytes(16))),
                 "'t' appears twice");
 }
 
@@ -90,10 +88,9 @@ TEST(GgufRefusalTest, Alignments) {
                   "must be a power of two");
   expectRefusal(refusal(GgufWriter().string("general.alignment", "32")), "must be a u32");
   // Far beyond the file's end.
-  expectRefusal(refusal(GgufWriter()
-                            .u32("general.alignment", 1u << 31)
-                            .tensor("t", {4}, 0, Bytes(16))),
-                "padding before the tensors' data");
+  expectRefusal(
+      refusal(GgufWriter().u32("general.alignment", 1u << 31).tensor("t", {4}, 0, Bytes(16))),
+      "padding before the tensors' data");
 }
 
 TEST(GgufRefusalTest, Shapes) {
@@ -105,8 +102,7 @@ TEST(GgufRefusalTest, Shapes) {
   uint64_t half = uint64_t(1) << 32;
   for (const std::vector<uint64_t> &shape :
        {std::vector<uint64_t>{UINT64_MAX}, {half, half}, {half, half / 2}, {3, half, half}})
-    expectRefusal(refusal(GgufWriter().tensor("t", shape, 0, Bytes(16))),
-                  "which is impossible");
+    expectRefusal(refusal(GgufWriter().tensor("t", shape, 0, Bytes(16))), "which is impossible");
   expectRefusal(refusal(GgufWriter().tensor("t", {33}, 2, Bytes(36))),
                 "33 columns, but its type q4_0 needs a multiple of 32");
 }

@@ -12,8 +12,7 @@ using namespace izhc::test;
 namespace {
 class GgufSplitTest : public testing::Test {
 protected:
-  std::filesystem::path folder =
-      testing::TempDir() + "gguf_split_" + std::to_string(getpid());
+  std::filesystem::path folder = testing::TempDir() + "gguf_split_" + std::to_string(getpid());
   void SetUp() override { std::filesystem::create_directories(folder); }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
@@ -36,9 +35,8 @@ protected:
 
 TEST_F(GgufSplitTest, OpensTheOtherFiles) {
   std::string path = write("m-00001-of-00003.gguf", part(0, 3, 3).string("k", "first"));
-  write("m-00002-of-00003.gguf", part(1, 3, 3)
-                                     .tensor("a", {4}, 0, Bytes(16, 1))
-                                     .tensor("b", {4}, 0, Bytes(16, 2)));
+  write("m-00002-of-00003.gguf",
+        part(1, 3, 3).tensor("a", {4}, 0, Bytes(16, 1)).tensor("b", {4}, 0, Bytes(16, 2)));
   write("m-00003-of-00003.gguf", part(2, 3, 3).tensor("c", {4}, 0, Bytes(16, 3)));
   auto opened = openModel(path);
   ASSERT_TRUE(static_cast<bool>(opened)) << llvm::toString(opened.takeError());
@@ -85,8 +83,7 @@ TEST_F(GgufSplitTest, RefusesFilesThatDontBelongTogether) {
 }
 
 TEST_F(GgufSplitTest, RefusesWrongTotalsAndTensorsInTwoFiles) {
-  std::string path =
-      write("m-00001-of-00002.gguf", part(0, 2, 3).tensor("a", {4}, 0, Bytes(16)));
+  std::string path = write("m-00001-of-00002.gguf", part(0, 2, 3).tensor("a", {4}, 0, Bytes(16)));
   write("m-00002-of-00002.gguf", part(1, 2, 3).tensor("b", {4}, 0, Bytes(16)));
   std::string text = message(openModel(path));
   EXPECT_NE(text.find("announces 3 tensors, but its files hold 2"), std::string::npos) << text;

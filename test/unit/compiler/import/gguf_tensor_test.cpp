@@ -6,9 +6,8 @@ using namespace izhc;
 using namespace izhc::test;
 
 TEST(GgufTensorTest, PointsIntoTheFile) {
-  OpenedModel model = open(GgufWriter()
-                               .tensor("a", {2, 1}, 0, Bytes(8, 0x11))
-                               .tensor("b", {32, 3}, 2, Bytes(54, 0x22)));
+  OpenedModel model = open(
+      GgufWriter().tensor("a", {2, 1}, 0, Bytes(8, 0x11)).tensor("b", {32, 3}, 2, Bytes(54, 0x22)));
   ASSERT_EQ(model->tensors().size(), 2u);
   const TensorInfo *b = model->findTensor("b");
   ASSERT_NE(b, nullptr);

@@ -72,8 +72,8 @@ struct GgufWriter {
   }
 
   // A tensor at an offset of its own.
-  GgufWriter &tensorAt(const std::string &name, const std::vector<uint64_t> &shape,
-                       uint32_t type, uint64_t offset) {
+  GgufWriter &tensorAt(const std::string &name, const std::vector<uint64_t> &shape, uint32_t type,
+                       uint64_t offset) {
     tensors.string(name).put<uint32_t>(static_cast<uint32_t>(shape.size()));
     for (uint64_t size : shape)
       tensors.put(size);
@@ -82,8 +82,8 @@ struct GgufWriter {
     return *this;
   }
   // A tensor behind the others.
-  GgufWriter &tensor(const std::string &name, const std::vector<uint64_t> &shape,
-                     uint32_t type, const Bytes &content) {
+  GgufWriter &tensor(const std::string &name, const std::vector<uint64_t> &shape, uint32_t type,
+                     const Bytes &content) {
     data.resize((data.size() + alignment - 1) / alignment * alignment);
     tensorAt(name, shape, type, data.size());
     data.insert(data.end(), content.begin(), content.end());

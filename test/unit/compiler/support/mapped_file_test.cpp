@@ -16,9 +16,7 @@ class MappedFileTest : public testing::Test {
 protected:
   std::string path = testing::TempDir() + "mapped_file_" + std::to_string(getpid());
   void TearDown() override { std::filesystem::remove(path); }
-  void write(const std::string &content) {
-    std::ofstream(path, std::ios::binary) << content;
-  }
+  void write(const std::string &content) { std::ofstream(path, std::ios::binary) << content; }
 };
 } // namespace
 
