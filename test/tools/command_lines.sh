@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Usage errors end with status 2, bad files with status 1, both with one
+# sentence on standard error; help and version with status 0 on standard output.
+#   command_lines.sh IZH-RT [IZHC]
+set -u
+rt=$1 izhc=${2:-}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0 count=0
+
+# expect STATUS TEXT COMMAND...: TEXT must be in what the command says.
+expect() {
+  local status=$1 text=$2 out
+  shift 2
+  count=$((count + 1))
+  out=$("$@" 2>"$folder/stderr" </dev/null)
+  local found=$?
+  if [ $found != "$status" ]; then
+    echo "FAILED: '$*' ended with $found, not $status: $(cat "$folder/stderr")"
+    failures=$((failures + 1))
+  elif [ "$status" = 0 ] && [[ $out != *"$text"* ]]; then
+    echo "FAILED: '$*' does not say '$text' but '$out'"
+    failures=$((failures + 1))
+  elif [ "$status" != 0 ] && ! grep -qF -- "$text" "$folder/stderr"; then
+    echo "FAILED: '$*' does not say '$text' but '$(cat "$folder/stderr")'"
+    failures=$((failures + 1))
+  fi
+}
+
+: >"$folder/empty"
+head -c 100000 /dev/zero >"$folder/zeros"
+printf '[1, 2' >"$folder/cut.json"
+printf '[]' >"$folder/none.json"
+printf '[1, 99999999999]' >"$folder/large.json"
+printf '[1]' >"$folder/one.json"
+
+# ---- izh-rt
+expect 0 perplexity "$rt" --help
+expect 0 'izh-rt 0' "$rt" --version
+expect 2 missing "$rt"
+for command in run bench logits perplexity tokenize info verify; do
+  expect 0 FILE "$rt" $command --help
+  expect 2 --nonsense "$rt" $command "$folder/empty" --nonsense
+  expect 2 'FILE is missing' "$rt" $command
+done
+expect 2 'one word too many' "$rt" info a b
+expect 2 '-p TEXT or -f FILE' "$rt" run "$folder/empty"
+expect 2 'exclude' "$rt" run "$folder/empty" -p a -f b
+expect 2 '--temp takes a number' "$rt" run "$folder/empty" -p a --temp hot
+expect 2 '--temp takes a number' "$rt" run "$folder/empty" -p a --temp nan
+expect 2 '-n takes an integer' "$rt" run "$folder/empty" -p a -n -1
+expect 2 '-n takes an integer' "$rt" run "$folder/empty" -p a -n 1x
+expect 2 '-n needs a value' "$rt" run "$folder/empty" -p a -n
+expect 2 '--seed' "$rt" run "$folder/empty" -p a --seed 18446744073709551616
+expect 2 '--stop' "$rt" run "$folder/empty" -p a --stop ''
+expect 2 '--threads' "$rt" run "$folder/empty" -p a --threads 0
+expect 2 '--threads' "$rt" bench "$folder/empty" --threads 1,,2
+expect 2 '--threads' "$rt" bench "$folder/empty" --threads two
+expect 2 'nothing to measure' "$rt" bench "$folder/empty" -p 0 -n 0
+expect 2 '--tokens' "$rt" logits "$folder/empty"
+expect 2 '--json takes no value' "$rt" info "$folder/empty" --json=yes
+for file in empty zeros missing; do
+  expect 1 "$folder/$file" "$rt" "$folder/$file" -p hello
+  expect 1 "$folder/$file" "$rt" run "$folder/$file" -p hello
+  expect 1 "$folder/$file" "$rt" bench "$folder/$file"
+  expect 1 "$folder/$file" "$rt" info "$folder/$file"
+  expect 1 "$folder/$file" "$rt" verify "$folder/$file"
+  expect 1 "$folder/$file" "$rt" tokenize "$folder/$file" -p hello
+  expect 1 "$folder/$file" "$rt" logits "$folder/$file" --tokens "$folder/one.json" -o "$folder/out.npy"
+done
+for file in cut none large missing; do
+  expect 1 "$file.json" "$rt" logits "$folder/zeros" --tokens "$folder/$file.json" -o "$folder/out.npy"
+done
+[ ! -e "$folder/out.npy" ] || { echo "FAILED: out.npy was left behind"; failures=$((failures + 1)); }
+
+# ---- izhc
+if [ -n "$izhc" ]; then
+  expect 0 compile "$izhc" --help
+  expect 0 'izhc 0' "$izhc" --version
+  expect 2 '' "$izhc"
+  expect 2 '' "$izhc" nonsense
+  for command in compile inspect tokenize; do
+    expect 0 MODEL "$izhc" compile --help
+    expect 2 --nonsense "$izhc" $command "$folder/empty" --nonsense
+    expect 2 required "$izhc" $command
+  done
+  expect 0 reference "$izhc" targets
+  expect 2 --nonsense "$izhc" targets --nonsense
+  expect 2 'no target' "$izhc" compile "$folder/zeros" --target=pdp11
+  expect 2 'no target' "$izhc" compile "$folder/zeros" --target=
+  expect 2 'no stage' "$izhc" compile "$folder/zeros" --print-ir-after=nowhere
+  expect 2 'not available yet' "$izhc" compile "$folder/zeros" --quant=q4_0
+  expect 2 'not available yet' "$izhc" compile "$folder/zeros" --emit=exe
+  expect 2 '' "$izhc" compile "$folder/zeros" --emit=elf
+  expect 2 'is a folder' "$izhc" compile "$folder/zeros" -o "$folder"
+  expect 2 'the model itself' "$izhc" compile "$folder/zeros" -o "$folder/zeros"
+  expect 2 '' "$izhc" tokenize "$folder/zeros"
+  for file in empty zeros missing; do
+    expect 1 "$folder/$file" "$izhc" compile "$folder/$file" -o "$folder/out.izh"
+    expect 1 "$folder/$file" "$izhc" inspect "$folder/$file"
+    expect 1 "$folder/$file" "$izhc" tokenize "$folder/$file" -p hello
+  done
+  [ ! -e "$folder/out.izh" ] || { echo "FAILED: out.izh was left behind"; failures=$((failures + 1)); }
+fi
+
+echo "command lines: $((count - failures)) passed, $failures failed"
+[ $failures = 0 ]
