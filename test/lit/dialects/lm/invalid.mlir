@@ -1,0 +1,142 @@
+// RUN: izh-opt %s --split-input-file --verify-diagnostics
+// Each case is refused with a sentence that names both sizes.
+
+// expected-error @+1 {{a cache needs at least one head and one value a head}}
+func.func private @empty_cache(!lm.kv_cache<0 x 16>)
+
+// -----
+
+func.func @constant_count() {
+  // expected-error @+1 {{has 1 values for a vector of 2}}
+  %c = lm.constant "c" [1.0] : tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @embed_width(%ids: tensor<?xi32>, %w: tensor<10x8xf32>) {
+  // expected-error @+1 {{makes rows of 4 values from a matrix of 8 columns}}
+  %x = lm.embed %ids, %w : (tensor<?xi32>, tensor<10x8xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @norm_runs(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{can't cut rows of 8 values into runs of 3}}
+  %n = lm.rms_norm %x over 3 eps 0.0 : tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_scale(%x: tensor<?x8xf32>, %s: tensor<8xf32>) {
+  // expected-error @+1 {{has a scale of 8 values for runs of 4}}
+  %n = lm.rms_norm %x scale %s over 4 eps 0.0 : tensor<?x8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_eps(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{needs an eps that is not negative}}
+  %n = lm.rms_norm %x over 8 eps -1.0 : tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @linear_results(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>) {
+  // expected-error @+1 {{has 1 matrices for 2 results}}
+  %a, %b = lm.linear %x weights(%w) : (tensor<?x8xf32>, tensor<4x8xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_biases(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>, %b: tensor<4xf32>) {
+  // expected-error @+1 {{has 1 biases for 2 matrices}}
+  %y, %z = lm.linear %x weights(%w, %w) biases(%b)
+      : (tensor<?x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_columns(%x: tensor<?x8xf32>, %w: tensor<4x9xf32>) {
+  // expected-error @+1 {{multiplies rows of 8 values with a matrix of 9 columns}}
+  %y = lm.linear %x weights(%w) : (tensor<?x8xf32>, tensor<4x9xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @linear_rows(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>) {
+  // expected-error @+1 {{makes rows of 5 values from a matrix of 4 rows}}
+  %y = lm.linear %x weights(%w) : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x5xf32>
+  return
+}
+
+// -----
+
+func.func @linear_bias_size(%x: tensor<?x8xf32>, %w: tensor<4x8xf32>, %b: tensor<8xf32>) {
+  // expected-error @+1 {{adds a bias of 8 values to rows of 4}}
+  %y = lm.linear %x weights(%w) biases(%b) : (tensor<?x8xf32>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @angles(%p: tensor<?xi32>, %f: tensor<4xf32>) {
+  // expected-error @+1 {{makes rows of 4 values from 4 frequencies}}
+  %a = lm.rope_angles %p, %f : (tensor<?xi32>, tensor<4xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @rope_heads(%x: tensor<?x8xf32>, %a: tensor<?x4xf32>) {
+  // expected-error @+1 {{can't cut rows of 8 values into heads of 5}}
+  %y = lm.rope %x, %a halves head_dim 5 : tensor<?x8xf32>, tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @rope_rotary(%x: tensor<?x8xf32>, %a: tensor<?x8xf32>) {
+  // expected-error @+1 {{can't turn 8 values of heads of 4}}
+  %y = lm.rope %x, %a halves head_dim 4 : tensor<?x8xf32>, tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @append_width(%c: !lm.kv_cache<2 x 4>, %k: tensor<?x8xf32>, %v: tensor<?x4xf32>) {
+  // expected-error @+1 {{needs keys and values of 8 values, but has 8 and 4}}
+  %d = lm.append %c keys %k values %v : !lm.kv_cache<2 x 4>, tensor<?x8xf32>, tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_heads(%q: tensor<?x12xf32>, %c: !lm.kv_cache<2 x 4>) {
+  // expected-error @+1 {{can't share 2 key heads among 3 query heads}}
+  %o = lm.attention %q, %c heads 3 scale 1.0 : tensor<?x12xf32>, !lm.kv_cache<2 x 4>
+  return
+}
+
+// -----
+
+func.func @attention_width(%q: tensor<?x12xf32>, %c: !lm.kv_cache<2 x 4>) {
+  // expected-error @+1 {{needs queries of 16 values, but has 12}}
+  %o = lm.attention %q, %c heads 4 scale 1.0 : tensor<?x12xf32>, !lm.kv_cache<2 x 4>
+  return
+}
+
+// -----
+
+func.func @rows_of_unknown_width(%x: tensor<?x?xf32>) {
+  // expected-error @+1 {{must be rows of float32 with a fixed width}}
+  %y = lm.silu %x : tensor<?x?xf32>
+  return
+}

@@ -1,0 +1,60 @@
+// RUN: izh-opt %s | izh-opt | FileCheck %s
+// Every op and type of `lm` survives printing and parsing.
+
+// CHECK-LABEL: func.func @step
+func.func @step() -> tensor<?x100xf32> {
+  // CHECK: lm.input ids : tensor<?xi32>
+  %ids = lm.input ids : tensor<?xi32>
+  // CHECK: lm.input positions : tensor<?xi32>
+  %positions = lm.input positions : tensor<?xi32>
+  // CHECK: lm.input output_rows : tensor<?xi32>
+  %rows = lm.input output_rows : tensor<?xi32>
+  // CHECK: lm.weight "embed" format "f16" : tensor<100x64xf32>
+  %table = lm.weight "embed" format "f16" : tensor<100x64xf32>
+  %scale = lm.weight "norm" format "f32" : tensor<64xf32>
+  %head_scale = lm.weight "head_norm" format "f32" : tensor<16xf32>
+  %wq = lm.weight "q" format "f16" : tensor<64x64xf32>
+  %wk = lm.weight "k" format "f16" : tensor<32x64xf32>
+  %bq = lm.weight "q.bias" format "f32" : tensor<64xf32>
+  %bk = lm.weight "k.bias" format "f32" : tensor<32xf32>
+  // CHECK: lm.constant "frequencies" [1.000000e+00, 5.000000e-01] : tensor<2xf32>
+  %frequencies = lm.constant "frequencies" [1.0, 0.5] : tensor<2xf32>
+  // CHECK: lm.state "cache" : !lm.kv_cache<2 x 16>
+  %cache = lm.state "cache" : !lm.kv_cache<2 x 16>
+  // CHECK: lm.embed %{{.*}}, %{{.*}} : (tensor<?xi32>, tensor<100x64xf32>) -> tensor<?x64xf32>
+  %x = lm.embed %ids, %table : (tensor<?xi32>, tensor<100x64xf32>) -> tensor<?x64xf32>
+  // CHECK: lm.rope_angles %{{.*}}, %{{.*}} {magnitude = 1.250000e+00 : f32}
+  %angles = lm.rope_angles %positions, %frequencies {magnitude = 1.25 : f32}
+      : (tensor<?xi32>, tensor<2xf32>) -> tensor<?x4xf32>
+  // CHECK: lm.rms_norm %{{.*}} scale %{{.*}} over 64 eps 9.99999974E-6 : tensor<?x64xf32>, tensor<64xf32>
+  %n = lm.rms_norm %x scale %scale over 64 eps 1.0e-5 : tensor<?x64xf32>, tensor<64xf32>
+  // CHECK: %[[QK:.*]]:2 = lm.linear %{{.*}} weights(%{{.*}}, %{{.*}}) biases(%{{.*}}, %{{.*}})
+  %q, %k = lm.linear %n weights(%wq, %wk) biases(%bq, %bk)
+      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<32x64xf32>, tensor<64xf32>, tensor<32xf32>)
+      -> (tensor<?x64xf32>, tensor<?x32xf32>)
+  // CHECK: lm.rms_norm %[[QK]]#0 scale %{{.*}} over 16 eps
+  %qn = lm.rms_norm %q scale %head_scale over 16 eps 1.0e-5 : tensor<?x64xf32>, tensor<16xf32>
+  // CHECK: lm.rms_norm %[[QK]]#1 over 16 eps 0.000000e+00 : tensor<?x32xf32>
+  %kn = lm.rms_norm %k over 16 eps 0.0 : tensor<?x32xf32>
+  // CHECK: lm.rope %{{.*}}, %{{.*}} pairs head_dim 16 : tensor<?x64xf32>, tensor<?x4xf32>
+  %qr = lm.rope %qn, %angles pairs head_dim 16 : tensor<?x64xf32>, tensor<?x4xf32>
+  // CHECK: lm.rope %{{.*}}, %{{.*}} halves head_dim 16
+  %kr = lm.rope %kn, %angles halves head_dim 16 : tensor<?x32xf32>, tensor<?x4xf32>
+  // CHECK: lm.append %{{.*}} keys %{{.*}} values %{{.*}} : !lm.kv_cache<2 x 16>, tensor<?x32xf32>, tensor<?x32xf32>
+  %filled = lm.append %cache keys %kr values %k : !lm.kv_cache<2 x 16>, tensor<?x32xf32>, tensor<?x32xf32>
+  // CHECK: lm.attention %{{.*}}, %{{.*}} heads 4 scale 2.500000e-01 : tensor<?x64xf32>, !lm.kv_cache<2 x 16>
+  %o = lm.attention %qr, %filled heads 4 scale 0.25 : tensor<?x64xf32>, !lm.kv_cache<2 x 16>
+  // CHECK: lm.silu %{{.*}} : tensor<?x64xf32>
+  %s = lm.silu %o : tensor<?x64xf32>
+  // CHECK: lm.mul %{{.*}}, %{{.*}} : tensor<?x64xf32>
+  %m = lm.mul %s, %o : tensor<?x64xf32>
+  // CHECK: lm.scale %{{.*}} by 5.000000e-01 : tensor<?x64xf32>
+  %half = lm.scale %m by 0.5 : tensor<?x64xf32>
+  // CHECK: lm.add %{{.*}}, %{{.*}} : tensor<?x64xf32>
+  %y = lm.add %x, %half : tensor<?x64xf32>
+  // CHECK: lm.linear %{{.*}} weights(%{{.*}}) : (tensor<?x64xf32>, tensor<100x64xf32>) -> tensor<?x100xf32>
+  %logits = lm.linear %y weights(%table) : (tensor<?x64xf32>, tensor<100x64xf32>) -> tensor<?x100xf32>
+  // CHECK: lm.select_rows %{{.*}}, %{{.*}} : tensor<?x100xf32>, tensor<?xi32>
+  %chosen = lm.select_rows %logits, %rows : tensor<?x100xf32>, tensor<?xi32>
+  return %chosen : tensor<?x100xf32>
+}
