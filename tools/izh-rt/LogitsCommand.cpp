@@ -95,11 +95,9 @@ int logitsCommand(int count, char **words) {
     return kFailed;
   izh_model_info info;
   izh_model_get_info(model.get(), &info);
-  // Pages are not shared between sequences.
-  constexpr uint64_t kPageRoom = 1024;
   uint64_t room = options.model.contextTokens;
   if (!room)
-    room = tokens.size() + (beside.empty() ? 0 : beside.size() + kPageRoom);
+    room = tokens.size() + beside.size();
   ContextPtr context =
       createContext(model.get(), options.model.threads, room, beside.empty() ? 1 : 2);
   if (!context)
