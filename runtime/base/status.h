@@ -8,9 +8,9 @@
 #include "runtime/include/izh/izh.h"
 
 // Returns from the enclosing function if `expression` is not IZH_OK.
-#define IZH_TRY(expression)                             \
-  do {                                                  \
-    const izh_status izh_try_status = (expression);     \
+#define IZH_TRY(expression)                              \
+  do {                                                   \
+    const izh_status izh_try_status = (expression);      \
     if (izh_try_status != IZH_OK) return izh_try_status; \
   } while (0)
 

@@ -29,7 +29,8 @@ izh_status set_sizes(izh_context* context, const izh_context_options& options, i
   if (context->tokens > kMaxTokens || context->max_sequences > kMaxSequences) {
     return fail(error, IZH_LIMIT,
                 "a context for %u tokens in %u sequences was asked for, but at most %u in %u are "
-                "possible", context->tokens, context->max_sequences, kMaxTokens, kMaxSequences);
+                "possible",
+                context->tokens, context->max_sequences, kMaxTokens, kMaxSequences);
   }
   // The last page of each sequence may be partly empty.
   context->pool_pages = context->tokens / kPageTokens + uint64_t{context->max_sequences};
@@ -78,17 +79,16 @@ izh_status make_buffers(izh_context* context, izh_error* error) {
 izh_status make_inputs(izh_context* context, izh_error* error) {
   const PlanFacts& plan = context->model->image.root.plan;
   // Each token may be a tile of its own; a step names each page at most once.
-  const uint64_t counts[kInputs] = {plan.max_tokens,  plan.max_tokens,
-                                    plan.max_tokens,  plan.max_outputs,
-                                    plan.max_tokens * 4u, context->pool_pages};
+  const uint64_t counts[kInputs] = {plan.max_tokens,  plan.max_tokens,      plan.max_tokens,
+                                    plan.max_outputs, plan.max_tokens * 4u, context->pool_pages};
   // Rounded to whole cache lines, and one more line for aligning the first.
   constexpr uint64_t kLine = kBindingAlignment / sizeof(int32_t);
   uint64_t total = kLine;
   for (const uint64_t count : counts) total += (count + kLine - 1) / kLine * kLine;
   if (!context->input_memory.resize(static_cast<size_t>(total))) return no_memory(error);
   const uintptr_t start = reinterpret_cast<uintptr_t>(context->input_memory.data());
-  int32_t* next = context->input_memory.data() +
-                  (-start & (kBindingAlignment - 1)) / sizeof(int32_t);
+  int32_t* next =
+      context->input_memory.data() + (-start & (kBindingAlignment - 1)) / sizeof(int32_t);
   for (uint32_t i = 0; i < kInputs; ++i) {
     context->inputs[i] = next;
     next += (counts[i] + kLine - 1) / kLine * kLine;
@@ -193,7 +193,8 @@ izh_status izh_sequence_create(izh_context* context, izh_sequence** out, izh_err
   if (context->sequences.size() >= context->max_sequences) {
     return fail(error, IZH_LIMIT,
                 "the context was created for %u sequences and has as many: destroy one, or create "
-                "it for more", context->max_sequences);
+                "it for more",
+                context->max_sequences);
   }
   izh_sequence* sequence = heap_create<izh_sequence>();
   if (!sequence) return no_memory(error);

@@ -13,22 +13,22 @@
 
 struct izh_sequence {
   izh_context* context = nullptr;
-  uint32_t length = 0;             // tokens in the cache
-  uint64_t run = 0;                // the last run that named this sequence
-  izh::Array<int32_t> pages;       // room for a full context is reserved
+  uint32_t length = 0;        // tokens in the cache
+  uint64_t run = 0;           // the last run that named this sequence
+  izh::Array<int32_t> pages;  // room for a full context is reserved
 };
 
 struct izh_context {
   const izh_model* model = nullptr;
   izh::Team* team = nullptr;
   izh::Program program;
-  uint32_t tokens = 0;             // capacity, of all sequences together
+  uint32_t tokens = 0;  // capacity, of all sequences together
   uint32_t max_sequences = 0;
-  uint32_t used_tokens = 0;        // sum of the sequences' lengths
+  uint32_t used_tokens = 0;  // sum of the sequences' lengths
   uint64_t runs = 0;
   void* arena = nullptr;
   uint64_t pool_pages = 0;
-  izh::Array<void*> pools;         // of each state: pool_pages pages, zero at first
+  izh::Array<void*> pools;  // of each state: pool_pages pages, zero at first
   izh::PagePool pages;
   izh::Array<int32_t> input_memory;
   int32_t* inputs[izh::kInputs] = {};

@@ -2,8 +2,9 @@
 
 #include "runtime/exec/image.h"
 
-#include <cstring>
 #include <xxhash.h>
+
+#include <cstring>
 
 #include "runtime/base/status.h"
 #include "runtime/schema/header.h"
@@ -15,8 +16,8 @@ using Number = unsigned long long;
 
 // Header versions before everything else: an older runtime must be able to say
 // what it lacks, whatever follows.
-izh_status read_header(const uint8_t* data, uint64_t size, const char* name,
-                       schema::Header* header, izh_error* error) {
+izh_status read_header(const uint8_t* data, uint64_t size, const char* name, schema::Header* header,
+                       izh_error* error) {
   if (size < sizeof(*header)) {
     return fail(error, IZH_BAD_ARTIFACT,
                 "%s has %llu bytes, but an .izh file starts with a header of %zu", name,
@@ -26,12 +27,14 @@ izh_status read_header(const uint8_t* data, uint64_t size, const char* name,
   if (memcmp(header->magic, schema::kMagic, sizeof(schema::kMagic)) != 0) {
     return fail(error, IZH_BAD_ARTIFACT,
                 "%s is not an .izh file: its first bytes are not the ones that izhc writes "
-                "(compile a model with `izhc compile MODEL -o FILE.izh`)", name);
+                "(compile a model with `izhc compile MODEL -o FILE.izh`)",
+                name);
   }
   if (XXH3_64bits(data, offsetof(schema::Header, checksum)) != header->checksum) {
     return fail(error, IZH_BAD_ARTIFACT,
                 "the header of %s does not match its checksum: the file is damaged, copy or "
-                "compile it again", name);
+                "compile it again",
+                name);
   }
   if (header->least_runtime > schema::kRuntimeVersion) {
     const uint32_t need = header->least_runtime, have = schema::kRuntimeVersion;
@@ -41,11 +44,10 @@ izh_status read_header(const uint8_t* data, uint64_t size, const char* name,
                 have % 100);
   }
   if (header->format_major != schema::kFormatMajor) {
-    return fail(error, IZH_BAD_ARTIFACT,
-                "%s has format %u.%u, but this runtime reads format %u: %s", name,
-                header->format_major, header->format_minor, schema::kFormatMajor,
-                header->format_major > schema::kFormatMajor ? "update izh-rt"
-                                                            : "compile the model again");
+    return fail(
+        error, IZH_BAD_ARTIFACT, "%s has format %u.%u, but this runtime reads format %u: %s", name,
+        header->format_major, header->format_minor, schema::kFormatMajor,
+        header->format_major > schema::kFormatMajor ? "update izh-rt" : "compile the model again");
   }
   if (header->format_minor <= schema::kFormatMinor && header->reserved != 0) {
     return fail(error, IZH_BAD_ARTIFACT, "the header of %s uses a reserved field", name);
@@ -53,14 +55,13 @@ izh_status read_header(const uint8_t* data, uint64_t size, const char* name,
   if (header->file_length != size) {
     return fail(error, IZH_BAD_ARTIFACT,
                 "%s has %llu bytes, but its header says %llu: the file was cut or grew, copy or "
-                "compile it again", name, static_cast<Number>(size),
-                static_cast<Number>(header->file_length));
+                "compile it again",
+                name, static_cast<Number>(size), static_cast<Number>(header->file_length));
   }
   return IZH_OK;
 }
 
-izh_status find_root(const schema::Header& header, const char* name, Image* out,
-                     izh_error* error) {
+izh_status find_root(const schema::Header& header, const char* name, Image* out, izh_error* error) {
   const uint64_t offset = header.root_offset, size = header.root_size;
   if (offset < sizeof(header) || offset % 64 != 0 || offset > out->size ||
       size > out->size - offset) {
@@ -83,9 +84,8 @@ izh_status check_section(const SectionFacts& section, const char* what, const ch
                          const Image& image, Array<Segment>* segments, izh_error* error) {
   if (section.size == 0) return IZH_OK;
   if (section.offset % schema::kSectionAlignment != 0) {
-    return fail(error, IZH_BAD_ARTIFACT,
-                "%s of %s starts at %llu, which is not a multiple of %llu", what, name,
-                static_cast<Number>(section.offset),
+    return fail(error, IZH_BAD_ARTIFACT, "%s of %s starts at %llu, which is not a multiple of %llu",
+                what, name, static_cast<Number>(section.offset),
                 static_cast<Number>(schema::kSectionAlignment));
   }
   if (section.offset > image.size || section.size > image.size - section.offset) {
@@ -130,7 +130,8 @@ izh_status check_sections(const Image& image, const char* name, izh_error* error
     }
     IZH_TRY(check_section(variant.code, "a code section", name, image, &segments, error));
   }
-  IZH_TRY(check_section(root.weights_section, "the weights section", name, image, &segments, error));
+  IZH_TRY(
+      check_section(root.weights_section, "the weights section", name, image, &segments, error));
   IZH_TRY(check_section(root.constants_section, "the constants section", name, image, &segments,
                         error));
   IZH_TRY(check_section(root.tokenizer_section, "the tokenizer section", name, image, &segments,
@@ -140,8 +141,8 @@ izh_status check_sections(const Image& image, const char* name, izh_error* error
 
 }  // namespace
 
-izh_status image_check_hash(const Image& image, const char* name, const char* what,
-                            uint64_t offset, uint64_t size, uint64_t hash, izh_error* error) {
+izh_status image_check_hash(const Image& image, const char* name, const char* what, uint64_t offset,
+                            uint64_t size, uint64_t hash, izh_error* error) {
   if (XXH3_64bits(image.data + offset, static_cast<size_t>(size)) == hash) return IZH_OK;
   return fail(error, IZH_BAD_ARTIFACT,
               "%s of %s does not match its hash: the file is damaged, copy or compile it again",

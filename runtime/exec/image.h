@@ -16,7 +16,7 @@ constexpr uint32_t kPageTokens = 64;
 constexpr uint64_t kBindingAlignment = 64;
 
 struct Image {
-  const uint8_t* data = nullptr;   // 64-byte aligned
+  const uint8_t* data = nullptr;  // 64-byte aligned
   uint64_t size = 0;
   uint64_t root_offset = 0;
   uint64_t root_size = 0;

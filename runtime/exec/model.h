@@ -30,10 +30,10 @@ constexpr size_t kReasonBytes = 256;
 struct izh_model {
   izh::MappedFile file;
   izh::Image image;
-  izh::MappedCode code;                 // of the chosen variant
-  uint32_t variant = 0;                 // index of the chosen one
-  izh::Array<char> path;                // for sentences
-  izh::Array<char> reasons;             // kReasonBytes a variant, zero-terminated
+  izh::MappedCode code;      // of the chosen variant
+  uint32_t variant = 0;      // index of the chosen one
+  izh::Array<char> path;     // for sentences
+  izh::Array<char> reasons;  // kReasonBytes a variant, zero-terminated
 
   // The tokenizer section; empty if the model has none. Its hash is checked,
   // its content is the text layer's to verify.

@@ -67,10 +67,14 @@ struct PlanVerifier {
   // Bytes of the space that a binding may lie in.
   uint64_t space_bytes(Space space) const {
     switch (space) {
-      case Space::Arena: return root.plan.arena_bytes;
-      case Space::Weights: return root.weights_section.size;
-      case Space::Constants: return root.constants_section.size;
-      default: return 0;
+      case Space::Arena:
+        return root.plan.arena_bytes;
+      case Space::Weights:
+        return root.weights_section.size;
+      case Space::Constants:
+        return root.constants_section.size;
+      default:
+        return 0;
     }
   }
 
@@ -86,19 +90,19 @@ struct PlanVerifier {
       if (binding.offset < count && binding.size == 0) return IZH_OK;
       return fail(error, IZH_BAD_ARTIFACT,
                   "binding %u of dispatch %zu of %s names %s %llu (size %llu), but there are %llu "
-                  "and their bindings have size 0", index, dispatch, file, kSpaceNames[space],
-                  static_cast<Number>(binding.offset), static_cast<Number>(binding.size),
-                  static_cast<Number>(count));
+                  "and their bindings have size 0",
+                  index, dispatch, file, kSpaceNames[space], static_cast<Number>(binding.offset),
+                  static_cast<Number>(binding.size), static_cast<Number>(count));
     }
     const uint64_t bytes = space_bytes(binding.space);
     if (binding.size == 0 || binding.size > bytes || binding.offset > bytes - binding.size ||
         binding.offset % kBindingAlignment != 0) {
       return fail(error, IZH_BAD_ARTIFACT,
                   "binding %u of dispatch %zu of %s is %llu bytes at %llu, which has to be inside "
-                  "the %s of %llu bytes and start at a multiple of %llu", index, dispatch, file,
-                  static_cast<Number>(binding.size), static_cast<Number>(binding.offset),
-                  kSpaceNames[space], static_cast<Number>(bytes),
-                  static_cast<Number>(kBindingAlignment));
+                  "the %s of %llu bytes and start at a multiple of %llu",
+                  index, dispatch, file, static_cast<Number>(binding.size),
+                  static_cast<Number>(binding.offset), kSpaceNames[space],
+                  static_cast<Number>(bytes), static_cast<Number>(kBindingAlignment));
     }
     return IZH_OK;
   }
@@ -106,9 +110,12 @@ struct PlanVerifier {
   // The greatest count that an extent can have in a step.
   uint64_t most(Extent extent) const {
     switch (extent) {
-      case Extent::Fixed: return 1;
-      case Extent::Outputs: return root.plan.max_outputs;
-      default: return root.plan.max_tokens;   // each token may be a tile of its own
+      case Extent::Fixed:
+        return 1;
+      case Extent::Outputs:
+        return root.plan.max_outputs;
+      default:
+        return root.plan.max_tokens;  // each token may be a tile of its own
     }
   }
 

@@ -10,11 +10,16 @@ void* address_of(const izh_model& model, const Spaces& spaces, const BindingFact
   // Kernels only read what is mapped from the file; their bindings have one type.
   uint8_t* file = const_cast<uint8_t*>(image.data);
   switch (binding.space) {
-    case Space::Arena: return static_cast<uint8_t*>(spaces.arena) + binding.offset;
-    case Space::Weights: return file + image.root.weights_section.offset + binding.offset;
-    case Space::Constants: return file + image.root.constants_section.offset + binding.offset;
-    case Space::State: return spaces.states[binding.offset];
-    case Space::Input: return spaces.inputs[binding.offset];
+    case Space::Arena:
+      return static_cast<uint8_t*>(spaces.arena) + binding.offset;
+    case Space::Weights:
+      return file + image.root.weights_section.offset + binding.offset;
+    case Space::Constants:
+      return file + image.root.constants_section.offset + binding.offset;
+    case Space::State:
+      return spaces.states[binding.offset];
+    case Space::Input:
+      return spaces.inputs[binding.offset];
   }
   return nullptr;
 }
@@ -85,8 +90,8 @@ void program_run(Program* program, Team* team, uint32_t tokens, uint32_t outputs
     program->pieces[i] =
         static_cast<uint32_t>((dispatch.units + dispatch.grain - 1) / dispatch.grain);
   }
-  team_run(team, {program->pieces.data(), static_cast<uint32_t>(program->pieces.size()),
-                  &run_piece, program});
+  team_run(team, {program->pieces.data(), static_cast<uint32_t>(program->pieces.size()), &run_piece,
+                  program});
 }
 
 }  // namespace izh

@@ -18,19 +18,19 @@ using Kernel = void (*)(void* const* bindings, const int64_t* params, int64_t be
 // Where the spaces of a context are.
 struct Spaces {
   void* arena;
-  void* const* states;   // base of each state's pool
-  void* const* inputs;   // the kInputs arrays
+  void* const* states;  // base of each state's pool
+  void* const* inputs;  // the kInputs arrays
 };
 
 struct Program {
   struct Dispatch {
     Kernel kernel;
     void* const* bindings;
-    int64_t units;         // in this step
-    int64_t units_each;    // times the extent's count
+    int64_t units;       // in this step
+    int64_t units_each;  // times the extent's count
     int64_t grain;
     Extent extent;
-    bool only_logits;      // useless in a step without outputs
+    bool only_logits;  // useless in a step without outputs
   };
   Array<Dispatch> dispatches;
   Array<void*> bindings;

@@ -134,7 +134,8 @@ struct Reader {
       facts.first_entry = static_cast<uint32_t>(out->entries.size());
       facts.entry_count = count_of(variant->entries());
       facts.code = section_of(variant->code());
-      if (facts.entry_count > kMaxKernels) return too_many("entries", facts.entry_count, kMaxKernels);
+      if (facts.entry_count > kMaxKernels)
+        return too_many("entries", facts.entry_count, kMaxKernels);
       if (!out->variants.push(facts)) return no_memory();
       if (!out->entries.reserve(out->entries.size() + facts.entry_count)) return no_memory();
       for (uint32_t k = 0; k < facts.entry_count; ++k) {
@@ -161,10 +162,9 @@ struct Reader {
 izh_status root_read(const uint8_t* data, uint64_t size, const char* name, Root* out,
                      izh_error* error) {
   if (size < 16 || size > kMaxRootBytes) {
-    return fail(error, IZH_BAD_ARTIFACT,
-                "the root of %s has %llu bytes, but 16 to %llu are allowed", name,
-                static_cast<unsigned long long>(size),
-                static_cast<unsigned long long>(kMaxRootBytes));
+    return fail(
+        error, IZH_BAD_ARTIFACT, "the root of %s has %llu bytes, but 16 to %llu are allowed", name,
+        static_cast<unsigned long long>(size), static_cast<unsigned long long>(kMaxRootBytes));
   }
   if (!schema::ArtifactBufferHasIdentifier(data)) {
     return fail(error, IZH_BAD_ARTIFACT, "the root of %s lacks the identifier %s: compile it again",
@@ -174,7 +174,8 @@ izh_status root_read(const uint8_t* data, uint64_t size, const char* name, Root*
   if (!schema::VerifyArtifactBuffer(verifier)) {
     return fail(error, IZH_BAD_ARTIFACT,
                 "the root of %s is not a well-formed flatbuffer: the file is damaged, copy or "
-                "compile it again", name);
+                "compile it again",
+                name);
   }
   const schema::Artifact* artifact = schema::GetArtifact(data);
   Reader reader{name, out, error};

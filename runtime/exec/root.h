@@ -37,7 +37,7 @@ struct DispatchFacts {
   uint64_t units;
   uint32_t kernel;
   uint32_t grain;
-  uint32_t first_binding;    // in Root::bindings
+  uint32_t first_binding;  // in Root::bindings
   uint32_t binding_count;
   Extent extent;
 };
@@ -47,7 +47,7 @@ struct VariantFacts {
   const char* arch;
   uint64_t features;
   uint32_t rank;
-  uint32_t first_entry;      // in Root::entries
+  uint32_t first_entry;  // in Root::entries
   uint32_t entry_count;
   SectionFacts code;
 };
@@ -94,7 +94,7 @@ struct Root {
   Array<const char*> kernels;
   Array<DispatchFacts> dispatches;
   Array<BindingFacts> bindings;
-  Array<uint64_t> states;        // bytes of a page of each
+  Array<uint64_t> states;  // bytes of a page of each
   Array<VariantFacts> variants;
   Array<uint32_t> entries;
   Array<WeightFacts> weights;

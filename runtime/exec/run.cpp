@@ -81,7 +81,8 @@ izh_status check_batch(izh_context* context, const Batch& batch, const float* lo
   if (tokens > context->tokens) {
     return fail(error, IZH_CONTEXT_FULL,
                 "the context holds %u tokens, %u are in use and %llu more were given: shorten a "
-                "sequence, or create the context for more", context->tokens, context->used_tokens,
+                "sequence, or create the context for more",
+                context->tokens, context->used_tokens,
                 static_cast<unsigned long long>(tokens - context->used_tokens));
   }
   return IZH_OK;

@@ -34,8 +34,7 @@ void variant_names(const Root& root, char* out, size_t capacity) {
   size_t used = 0;
   out[0] = 0;
   for (const VariantFacts& variant : root.variants) {
-    const int count =
-        snprintf(out + used, capacity - used, "%s%s", used ? ", " : "", variant.name);
+    const int count = snprintf(out + used, capacity - used, "%s%s", used ? ", " : "", variant.name);
     if (count < 0 || static_cast<size_t>(count) >= capacity - used) return;
     used += static_cast<size_t>(count);
   }
@@ -60,8 +59,8 @@ izh_status choose_named(const Root& root, const char* name, const Machine& machi
               names);
 }
 
-izh_status choose_best(const Root& root, const char* name, const Machine& machine,
-                       uint32_t* chosen, izh_error* error) {
+izh_status choose_best(const Root& root, const char* name, const Machine& machine, uint32_t* chosen,
+                       izh_error* error) {
   bool found = false;
   for (uint32_t i = 0; i < root.variants.size(); ++i) {
     const VariantFacts& variant = root.variants[i];
@@ -80,7 +79,8 @@ izh_status choose_best(const Root& root, const char* name, const Machine& machin
   obstacle(root.variants[least], machine, reason, sizeof(reason));
   return fail(error, IZH_UNSUPPORTED_CPU,
               "no variant of %s runs on this machine: %s %s; compile it for more targets "
-              "(izhc compile --target=...)", name, root.variants[least].name, reason);
+              "(izhc compile --target=...)",
+              name, root.variants[least].name, reason);
 }
 
 izh_status check_required(const Root& root, const char* name, const Machine& machine,
@@ -100,7 +100,8 @@ izh_status check_required(const Root& root, const char* name, const Machine& mac
       const bool here = ((machine.features >> bit) & 1) != 0;
       return fail(error, IZH_UNSUPPORTED_CPU,
                   "%.*s is required, but the best variant of %s that runs here is %s, which does "
-                  "not use it: %s", static_cast<int>(length), rest, name, variant.name,
+                  "not use it: %s",
+                  static_cast<int>(length), rest, name, variant.name,
                   here ? "compile a variant that does (izhc compile --target=...)"
                        : "this CPU or its system does not offer it");
     }

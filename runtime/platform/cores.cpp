@@ -2,10 +2,11 @@
 
 #include "runtime/platform/cores.h"
 
+#include <sched.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sched.h>
 
 #include "runtime/platform/small_file.h"
 
@@ -65,7 +66,8 @@ uint32_t least_quota(char* folder, uint32_t (*quota)(const char*)) {
 // True if "cpu" is one of the comma-separated controllers.
 bool names_cpu(const char* list, size_t length) {
   for (const char* end = list + length; list < end;) {
-    const char* comma = static_cast<const char*>(memchr(list, ',', static_cast<size_t>(end - list)));
+    const char* comma =
+        static_cast<const char*>(memchr(list, ',', static_cast<size_t>(end - list)));
     const char* stop = comma ? comma : end;
     if (stop - list == 3 && memcmp(list, "cpu", 3) == 0) return true;
     list = stop + 1;

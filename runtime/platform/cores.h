@@ -9,11 +9,11 @@ namespace izh {
 constexpr uint32_t kMaxCores = 1024;
 
 struct Cores {
-  uint32_t count;             // of ids, at least 1
-  uint32_t physical;          // the first so many are one a physical core
-  uint32_t quota;             // cores' worth of time that control groups allow, at least 1
-  uint16_t ids[kMaxCores];    // the system's numbers; empty of sense if `known` is false
-  bool known;                 // the system told its cores
+  uint32_t count;           // of ids, at least 1
+  uint32_t physical;        // the first so many are one a physical core
+  uint32_t quota;           // cores' worth of time that control groups allow, at least 1
+  uint16_t ids[kMaxCores];  // the system's numbers; empty of sense if `known` is false
+  bool known;               // the system told its cores
 };
 
 // Never fails: what the system doesn't tell is taken to be one core, no quota.

@@ -46,7 +46,7 @@ uint64_t enabled_states() {
 
 // Tile data is 8 KiB a thread, so the system hands it out on request only.
 bool request_tiles() {
-  constexpr int kRequest = 0x1023;   // ARCH_REQ_XCOMP_PERM
+  constexpr int kRequest = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int kTileData = 18;
   return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
 }
@@ -97,9 +97,9 @@ uint64_t detect() {
 uint64_t detect() {
   const unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
   uint64_t found = 0;
-  if (first & (1ul << 1)) found |= k_neon;       // HWCAP_ASIMD
-  if (first & (1ul << 20)) found |= k_dotprod;   // HWCAP_ASIMDDP
-  if (second & (1ul << 13)) found |= k_i8mm;     // HWCAP2_I8MM
+  if (first & (1ul << 1)) found |= k_neon;      // HWCAP_ASIMD
+  if (first & (1ul << 20)) found |= k_dotprod;  // HWCAP_ASIMDDP
+  if (second & (1ul << 13)) found |= k_i8mm;    // HWCAP2_I8MM
   return found;
 }
 
@@ -176,7 +176,8 @@ izh_status device_check(izh_error* error) {
     if (strcmp(wanted, later) == 0) {
       return fail(error, IZH_INVALID_ARGUMENT,
                   "IZH_DEVICE is %s, but this runtime has no support for it: set it to cpu or "
-                  "leave it out", wanted);
+                  "leave it out",
+                  wanted);
     }
   }
   return fail(error, IZH_INVALID_ARGUMENT,

@@ -12,7 +12,7 @@ namespace izh {
 struct MappedFile {
   const uint8_t* data = nullptr;
   uint64_t size = 0;
-  int descriptor = -1;   // stays open: code is mapped from it again; -1: not a file
+  int descriptor = -1;  // stays open: code is mapped from it again; -1: not a file
 };
 
 // Maps the regular file at `path`; an empty one is an error.

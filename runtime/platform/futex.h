@@ -2,11 +2,12 @@
 
 #pragma once
 
-#include <climits>
-#include <cstdint>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <climits>
+#include <cstdint>
 
 namespace izh {
 

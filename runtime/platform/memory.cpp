@@ -2,9 +2,10 @@
 
 #include "runtime/platform/memory.h"
 
-#include <cstdlib>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <cstdlib>
 
 #include "runtime/platform/small_file.h"
 
@@ -49,7 +50,8 @@ void pages_free(void* pages, size_t bytes) {
 uint64_t memory_limit() {
   const long count = sysconf(_SC_PHYS_PAGES);
   uint64_t limit = count > 0 ? static_cast<uint64_t>(count) * page_size() : UINT64_MAX;
-  const char* paths[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+  const char* paths[] = {"/sys/fs/cgroup/memory.max",
+                         "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
   for (const char* path : paths) {
     char text[64];
     if (!read_small_file(path, text, sizeof(text))) continue;

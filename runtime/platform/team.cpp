@@ -8,12 +8,13 @@
 
 #include "runtime/platform/team.h"
 
-#include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
 
 #include "runtime/base/array.h"
 #include "runtime/base/status.h"
@@ -46,7 +47,7 @@ uint32_t left_of(uint64_t claim) {
 // because lines are fetched in pairs.
 struct Team {
   alignas(128) std::atomic<uint64_t> claim{kBias};
-  alignas(128) std::atomic<uint32_t> done{0};       // pieces of this epoch
+  alignas(128) std::atomic<uint32_t> done{0};  // pieces of this epoch
   alignas(128) std::atomic<uint32_t> sleepers{0};
   alignas(128) std::atomic<bool> stop{false};
   // Of the current run; read only by holders of a piece and by the caller.
@@ -192,9 +193,9 @@ izh_status start_workers(Team* team, const Cores& cores, izh_error* error) {
     pthread_t thread;
     const int reason = pthread_create(&thread, nullptr, worker_main, team);
     if (reason != 0) {
-      status = fail(error, IZH_OUT_OF_MEMORY,
-                    "cannot start thread %u of %u: %s; ask for fewer threads", index + 1,
-                    team->threads, strerror(reason));
+      status =
+          fail(error, IZH_OUT_OF_MEMORY, "cannot start thread %u of %u: %s; ask for fewer threads",
+               index + 1, team->threads, strerror(reason));
       break;
     }
     // Room was reserved before.

@@ -17,8 +17,8 @@ struct Team;
 
 // What a run does. Everything pointed to stays as it is until the run ends.
 struct Phases {
-  const uint32_t* pieces;   // of each phase, at most kMaxPieces; 0: skipped
-  uint32_t count;           // of phases, below 2^30
+  const uint32_t* pieces;  // of each phase, at most kMaxPieces; 0: skipped
+  uint32_t count;          // of phases, below 2^30
   void (*work)(void* argument, uint32_t phase, uint32_t piece);
   void* argument;
 };

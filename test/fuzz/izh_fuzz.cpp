@@ -28,7 +28,8 @@ constexpr size_t kMaxPieces = 32;
 constexpr uint8_t kPacked = 'P';
 
 void check(bool fact) {
-  if (!fact) __builtin_trap();
+  if (!fact)
+    __builtin_trap();
 }
 
 // Where a part of a packed input lies in the input and in the file.
@@ -39,8 +40,9 @@ struct Part {
 };
 
 // The file that `input` stands for. Its length is that of the last part.
-Bytes unpack(const uint8_t* input, size_t size, std::vector<Part>* parts) {
-  if (size == 0 || input[0] != kPacked) return Bytes(input, input + size);
+Bytes unpack(const uint8_t *input, size_t size, std::vector<Part> *parts) {
+  if (size == 0 || input[0] != kPacked)
+    return Bytes(input, input + size);
   Bytes file;
   for (size_t at = 1; at + 2 <= size && parts->size() < kMaxPieces;) {
     const size_t length = input[at] | input[at + 1] << 8;
@@ -55,13 +57,14 @@ Bytes unpack(const uint8_t* input, size_t size, std::vector<Part>* parts) {
   return file;
 }
 
-Bytes pack(const Bytes& file) {
+Bytes pack(const Bytes &file) {
   Bytes input = {kPacked};
   for (size_t start = 0; start < file.size(); start += kPiece) {
     size_t end = std::min(start + kPiece - 1, file.size());
     // Zeroes at the end of the last piece are part of the file's length.
     if (start + kPiece < file.size()) {
-      while (end > start && file[end - 1] == 0) --end;
+      while (end > start && file[end - 1] == 0)
+        --end;
     }
     input.push_back(static_cast<uint8_t>(end - start));
     input.push_back(static_cast<uint8_t>((end - start) >> 8));
@@ -71,16 +74,18 @@ Bytes pack(const Bytes& file) {
 }
 
 // Right sums, and most often the length that the file really has.
-void repairFile(uint8_t* file, size_t size) {
+void repairFile(uint8_t *file, size_t size) {
   izh::schema::Header header;
-  if (size < sizeof(header)) return;
+  if (size < sizeof(header))
+    return;
   memcpy(&header, file, sizeof(header));
-  if (header.checksum % 8 != 0) header.file_length = size;
+  if (header.checksum % 8 != 0)
+    header.file_length = size;
   memcpy(file, &header, sizeof(header));
   izh::test::repair(file, size);
 }
 
-void repairInput(uint8_t* input, size_t size) {
+void repairInput(uint8_t *input, size_t size) {
   std::vector<Part> parts;
   Bytes file = unpack(input, size, &parts);
   repairFile(file.data(), file.size());
@@ -88,12 +93,12 @@ void repairInput(uint8_t* input, size_t size) {
     std::copy(file.begin(), file.end(), input);
     return;
   }
-  for (const Part& part : parts) {
+  for (const Part &part : parts) {
     std::copy_n(file.begin() + part.file, part.size, input + part.packed);
   }
 }
 
-void useTokenizer(const izh_model* model) {
+void useTokenizer(const izh_model *model) {
   const std::string text = "Hello, w\xc3\xb6rld <s>  123\n\xff";
   int32_t ids[64];
   char bytes[64];
@@ -103,7 +108,8 @@ void useTokenizer(const izh_model* model) {
   const izh_status status =
       izh_tokenize(model, text.data(), text.size(), &options, ids, 64, &count, &error);
   check((status == IZH_OK) == (error.message[0] == 0));
-  if (status != IZH_OK) return;
+  if (status != IZH_OK)
+    return;
   for (size_t i = 0; i < std::min<size_t>(count, 64); ++i) {
     (void)izh_token_bytes(model, ids[i], true, bytes, sizeof(bytes), &count, nullptr);
     (void)izh_token_ends_text(model, ids[i]);
@@ -113,7 +119,7 @@ void useTokenizer(const izh_model* model) {
   (void)izh_token_eos(model);
 }
 
-void useModel(const izh_model* model) {
+void useModel(const izh_model *model) {
   izh_model_info info;
   izh_model_get_info(model, &info);
   check(strlen(info.name) < info.file_bytes && strlen(info.chat_template) < info.file_bytes);
@@ -133,27 +139,31 @@ Bytes artifactWith(izh_test::TokenizerBuilder tokenizer, uint32_t variants) {
   artifact.first_section = kPiece;
   artifact.tokenizer = tokenizer.build();
   for (uint32_t i = 0; i < variants; ++i) {
-    artifact.variants.push_back({"other" + std::to_string(i), izh::test::testArch(), 1ull << i, 2 + i});
+    artifact.variants.push_back(
+        {"other" + std::to_string(i), izh::test::testArch(), 1ull << i, 2 + i});
   }
   return artifact.build();
 }
 
-}  // namespace
+} // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::vector<Part> parts;
   const Bytes file = unpack(data, size, &parts);
   // Aligned as a mapped file is, and ending where it ends, so that sanitizers
   // see the first byte beyond it.
-  void* memory = nullptr;
-  if (posix_memalign(&memory, 4096, std::max<size_t>(file.size(), 1)) != 0) return 0;
-  std::copy(file.begin(), file.end(), static_cast<uint8_t*>(memory));
-  izh_model* model = nullptr;
+  void *memory = nullptr;
+  if (posix_memalign(&memory, 4096, std::max<size_t>(file.size(), 1)) != 0)
+    return 0;
+  std::copy(file.begin(), file.end(), static_cast<uint8_t *>(memory));
+  izh_model *model = nullptr;
   izh_error error = {};
-  const izh_status status = izh::model_open_memory(static_cast<uint8_t*>(memory), file.size(),
-                                                   "fuzz.izh", nullptr, /*run=*/false, &model, &error);
+  const izh_status status =
+      izh::model_open_memory(static_cast<uint8_t *>(memory), file.size(), "fuzz.izh", nullptr,
+                             /*run=*/false, &model, &error);
   check((status == IZH_OK) == (model != nullptr) && (status == IZH_OK) == (error.message[0] == 0));
-  if (model) useModel(model);
+  if (model)
+    useModel(model);
   izh_model_close(model);
   free(memory);
   return 0;
@@ -171,20 +181,21 @@ std::vector<Bytes> fuzzSeeds() {
   return {pack(first), pack(second), pack(first), first};
 }
 
-void fuzzRepair(Bytes& input) { repairInput(input.data(), input.size()); }
+void fuzzRepair(Bytes &input) { repairInput(input.data(), input.size()); }
 
 // libFuzzer's own way in: its mutations with repaired sums.
-extern "C" __attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
+extern "C" __attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
   static const std::vector<Bytes> seeds = fuzzSeeds();
-  const Bytes& fresh = seeds[seed % seeds.size()];
+  const Bytes &fresh = seeds[seed % seeds.size()];
   // The first inputs that libFuzzer makes up lead nowhere.
   if ((size < 256 || seed % 64 == 0) && fresh.size() <= most) {
     std::copy(fresh.begin(), fresh.end(), data);
     size = fresh.size();
   }
   size = LLVMFuzzerMutate(data, size, most);
-  if (seed % 8 != 1) repairInput(data, size);
+  if (seed % 8 != 1)
+    repairInput(data, size);
   return size;
 }

@@ -2,10 +2,10 @@
 
 #include "runtime/base/status.h"
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <string>
-
-#include <gtest/gtest.h>
 
 namespace izh {
 namespace {

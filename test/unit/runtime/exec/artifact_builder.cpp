@@ -63,9 +63,9 @@ flatbuffers::Offset<schema::Plan> buildPlan(flatbuffers::FlatBufferBuilder* buil
     for (const TestBinding& binding : dispatch.bindings) {
       bindings.emplace_back(binding.offset, binding.size, binding.space);
     }
-    dispatches.push_back(schema::CreateDispatch(
-        *builder, dispatch.kernel, builder->CreateVectorOfStructs(bindings), dispatch.units,
-        dispatch.extent, dispatch.grain));
+    dispatches.push_back(schema::CreateDispatch(*builder, dispatch.kernel,
+                                                builder->CreateVectorOfStructs(bindings),
+                                                dispatch.units, dispatch.extent, dispatch.grain));
   }
   std::vector<flatbuffers::Offset<schema::State>> states;
   for (uint64_t page_bytes : artifact.states) {
@@ -123,16 +123,26 @@ TestArtifact::TestArtifact() {
   dispatches = {
       {0, {{Space::Input, 0, 0}, {Space::Input, 2, 0}, {Space::State, 0, 0}}, 1, Extent::Tokens, 3},
       {1,
-       {{Space::State, 0, 0}, {Space::Input, 4, 0}, {Space::Input, 5, 0}, {Space::Arena, kSums, 64}},
-       1, Extent::Tiles, 1},
-      {2, {{Space::Arena, kSums, 64}, {Space::Input, 3, 0}, {Space::Arena, kGathered, 64}}, 1,
-       Extent::Outputs, 1},
+       {{Space::State, 0, 0},
+        {Space::Input, 4, 0},
+        {Space::Input, 5, 0},
+        {Space::Arena, kSums, 64}},
+       1,
+       Extent::Tiles,
+       1},
+      {2,
+       {{Space::Arena, kSums, 64}, {Space::Input, 3, 0}, {Space::Arena, kGathered, 64}},
+       1,
+       Extent::Outputs,
+       1},
       {3,
        {{Space::Arena, kGathered, 64},
         {Space::Weights, 0, kVocabulary * 4},
         {Space::Constants, 0, 4},
         {Space::Arena, kLogits, 4 * kVocabulary * 4}},
-       kVocabulary, Extent::Fixed, 5},
+       kVocabulary,
+       Extent::Fixed,
+       5},
   };
 }
 
@@ -149,8 +159,8 @@ std::vector<uint8_t> TestArtifact::build() const {
   const std::vector<flatbuffers::Offset<schema::Weight>> tensors = {
       schema::CreateWeightDirect(builder, "columns", "f32", 1, kVocabulary, tensor_offset,
                                  weights.size(), hashOf(weights.data(), weights.size()), false)};
-  const auto provenance = schema::CreateProvenanceDirect(builder, "izhc test", "izhc compile m.gguf",
-                                                         "m.gguf", "00ff", "as is");
+  const auto provenance = schema::CreateProvenanceDirect(
+      builder, "izhc test", "izhc compile m.gguf", "m.gguf", "00ff", "as is");
   schema::FinishArtifactBuffer(
       builder, schema::CreateArtifact(builder, model, plan, builder.CreateVector(variant_list),
                                       builder.CreateVector(tensors), &weights_section,
@@ -191,7 +201,7 @@ void repair(uint8_t* data, size_t size) {
       const schema::Artifact* artifact = schema::GetArtifact(root);
       auto fix = [&](const schema::Section* section) {
         if (!section) return;
-        uint64_t numbers[3];   // offset, size, hash; perhaps not aligned any more
+        uint64_t numbers[3];  // offset, size, hash; perhaps not aligned any more
         uint8_t* place = root + (reinterpret_cast<const uint8_t*>(section) - root);
         memcpy(numbers, place, sizeof(numbers));
         if (numbers[0] > size || numbers[1] > size - numbers[0]) return;

@@ -39,7 +39,7 @@ struct TestVariant {
 };
 
 struct TestArtifact {
-  TestArtifact();   // the default model, for this machine
+  TestArtifact();  // the default model, for this machine
 
   // The bytes of the file, with right hashes and checksum.
   std::vector<uint8_t> build() const;
@@ -48,7 +48,7 @@ struct TestArtifact {
   std::vector<TestDispatch> dispatches;
   std::vector<uint64_t> states;
   std::vector<TestVariant> variants;
-  std::vector<uint32_t> entries;   // of every variant
+  std::vector<uint32_t> entries;  // of every variant
   std::vector<uint8_t> code, weights, constants, tokenizer;
   uint64_t arena_bytes;
   uint64_t logits_offset;
@@ -63,7 +63,7 @@ struct TestArtifact {
   std::function<void(schema::Header*)> change_header;
   uint64_t tensor_offset = 0;
   uint32_t entry_count_change = 0;
-  uint64_t first_section = 16 * schema::kSectionAlignment;   // has to lie behind the root
+  uint64_t first_section = 16 * schema::kSectionAlignment;  // has to lie behind the root
 };
 
 // What the default model says of a token whose sequence has the prefix sum

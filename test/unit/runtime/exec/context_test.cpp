@@ -3,11 +3,11 @@
 
 #include "runtime/exec/context.h"
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <memory>
 #include <random>
-
-#include <gtest/gtest.h>
 
 #include "test/unit/runtime/exec/artifact_builder.h"
 
@@ -36,7 +36,9 @@ class ContextTest : public testing::Test {
     bytes = aligned_alloc(64, (file.size() + 63) / 64 * 64);
     memcpy(bytes, file.data(), file.size());
     ASSERT_EQ(model_open_memory(static_cast<uint8_t*>(bytes), file.size(), "m.izh", nullptr, true,
-                                &model, &error), IZH_OK) << error.message;
+                                &model, &error),
+              IZH_OK)
+        << error.message;
   }
 
   void create(uint32_t threads, uint32_t tokens, uint32_t sequences) {
@@ -138,7 +140,8 @@ TEST_F(ContextTest, RunsStepsWithoutOutputs) {
   create(2, 100, 1);
   izh_sequence* s = sequence();
   const std::vector<int32_t> ids = {5, 6, 7};
-  ASSERT_EQ(izh_context_run(context, std::vector{inputOf(s, ids, 0)}.data(), 1, nullptr, &error), IZH_OK);
+  ASSERT_EQ(izh_context_run(context, std::vector{inputOf(s, ids, 0)}.data(), 1, nullptr, &error),
+            IZH_OK);
   ASSERT_EQ(izh_context_run(context, nullptr, 0, nullptr, &error), IZH_OK);
   ASSERT_EQ(run({inputOf(s, ids, 1)}), IZH_OK);
   expectRow(0, 36);
@@ -180,7 +183,8 @@ TEST_F(ContextTest, FillsTheContextToTheLastToken) {
 TEST_F(ContextTest, LeavesSequencesUnchangedOnFailure) {
   create(1, 100, 2);
   izh_sequence *a = sequence(), *b = sequence();
-  const std::vector<int32_t> ids = {1, 2}, bad = {1, static_cast<int32_t>(kVocabulary)}, negative = {-1};
+  const std::vector<int32_t> ids = {1, 2}, bad = {1, static_cast<int32_t>(kVocabulary)},
+                             negative = {-1};
   EXPECT_EQ(run({inputOf(a, ids, 1), inputOf(b, bad, 1)}), IZH_INVALID_ARGUMENT);
   EXPECT_NE(strstr(error.message, "token 1 of input 1 has id 24"), nullptr) << error.message;
   EXPECT_EQ(run({inputOf(a, negative, 1)}), IZH_INVALID_ARGUMENT);

@@ -3,10 +3,10 @@
 
 #include "runtime/exec/image.h"
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <random>
-
-#include <gtest/gtest.h>
 
 #include "runtime/exec/model.h"
 #include "test/unit/runtime/exec/artifact_builder.h"
@@ -53,7 +53,8 @@ TEST(ImageTest, RefusesEveryCutFile) {
   const std::vector<uint8_t> whole = TestArtifact().build();
   for (size_t length = 0; length < whole.size(); length += length < 4096 ? 1 : 4099) {
     std::string message;
-    ASSERT_EQ(verify({whole.begin(), whole.begin() + length}, &message), IZH_BAD_ARTIFACT) << length;
+    ASSERT_EQ(verify({whole.begin(), whole.begin() + length}, &message), IZH_BAD_ARTIFACT)
+        << length;
     ASSERT_NE(message.find("m.izh"), std::string::npos) << message;
   }
 }
@@ -91,10 +92,12 @@ TEST(ImageTest, RefusesDamagedHeaders) {
   expectHeaderRefused([](auto* header) { header->reserved = 1; }, "reserved");
   expectHeaderRefused([](auto* header) { ++header->file_length; }, "header says");
   expectHeaderRefused([](auto* header) { header->root_offset = 0; }, "not inside the file");
-  expectHeaderRefused([](auto* header) { header->root_offset = ~0ull - 63; }, "not inside the file");
+  expectHeaderRefused([](auto* header) { header->root_offset = ~0ull - 63; },
+                      "not inside the file");
   expectHeaderRefused([](auto* header) { header->root_offset = 96; }, "not inside the file");
   expectHeaderRefused([](auto* header) { header->root_size = ~0ull; }, "not inside the file");
-  expectHeaderRefused([](auto* header) { ++header->root_hash; }, "the plan of m.izh does not match");
+  expectHeaderRefused([](auto* header) { ++header->root_hash; },
+                      "the plan of m.izh does not match");
   std::vector<uint8_t> bytes = TestArtifact().build();
   bytes[17] ^= 1;
   std::string message;
@@ -105,12 +108,12 @@ TEST(ImageTest, RefusesDamagedHeaders) {
 TEST(ImageTest, RefusesARootThatIsNoFlatbuffer) {
   std::vector<uint8_t> bytes = TestArtifact().build();
   std::string message;
-  bytes[64 + 5] ^= 1;   // the identifier
+  bytes[64 + 5] ^= 1;  // the identifier
   test::repair(bytes.data(), bytes.size());
   EXPECT_EQ(verify(bytes, &message), IZH_BAD_ARTIFACT);
   EXPECT_NE(message.find("identifier"), std::string::npos) << message;
   bytes[64 + 5] ^= 1;
-  bytes[64 + 3] = 0x7f;   // the root table's offset
+  bytes[64 + 3] = 0x7f;  // the root table's offset
   test::repair(bytes.data(), bytes.size());
   EXPECT_EQ(verify(bytes, &message), IZH_BAD_ARTIFACT);
   EXPECT_NE(message.find("well-formed"), std::string::npos) << message;
@@ -176,7 +179,8 @@ TEST(ImageTest, RefusesDispatchesThatReachOutside) {
   expectPlanRefused([](auto* a) { a->dispatches[1].units = ~0ull; }, "units, but");
   expectPlanRefused([](auto* a) { a->dispatches[1].units = 1u << 30; }, "units, but");
   expectPlanRefused([](auto* a) { a->dispatches[1].grain = 0; }, "never end");
-  expectPlanRefused([](auto* a) { a->dispatches[1].extent = schema::Extent(9); }, "unknown extent 9");
+  expectPlanRefused([](auto* a) { a->dispatches[1].extent = schema::Extent(9); },
+                    "unknown extent 9");
   expectPlanRefused([](auto* a) { a->dispatches[1].bindings.resize(65); }, "at most 64");
 }
 
@@ -202,7 +206,8 @@ TEST(ImageTest, RefusesBindingsThatReachOutside) {
 TEST(ImageTest, RefusesEntriesAndTensorsOutside) {
   expectPlanRefused([](auto* a) { a->entries[2] = static_cast<uint32_t>(a->code.size()); },
                     "kernel gather of variant plain");
-  expectPlanRefused([](auto* a) { a->entry_count_change = 1; }, "has 5 kernels, but the plan has 4");
+  expectPlanRefused([](auto* a) { a->entry_count_change = 1; },
+                    "has 5 kernels, but the plan has 4");
   expectPlanRefused([](auto* a) { a->tensor_offset = 4; }, "tensor columns");
   expectPlanRefused([](auto* a) { a->tensor_offset = ~0ull; }, "tensor columns");
 }
@@ -211,8 +216,10 @@ TEST(ImageTest, RefusesEntriesAndTensorsOutside) {
 // status and, on failure, a sentence.
 TEST(ImageTest, SurvivesMutations) {
   const std::vector<uint8_t> whole = TestArtifact().build();
-  const uint64_t extremes[] = {0, 1, 2, 63, 64, 65535, 65536, 0x7fffffff, 0x80000000, 0xffffffff,
-                               whole.size(), whole.size() - 1, 1ull << 62, ~0ull, ~0ull - 63};
+  const uint64_t extremes[] = {
+      0,          1,          2,          63,         64,           65535,
+      65536,      0x7fffffff, 0x80000000, 0xffffffff, whole.size(), whole.size() - 1,
+      1ull << 62, ~0ull,      ~0ull - 63};
   schema::Header header;
   memcpy(&header, whole.data(), sizeof(header));
   const size_t end = header.root_offset + header.root_size;

@@ -2,12 +2,12 @@
 
 #include "runtime/exec/model.h"
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include "test/unit/runtime/exec/artifact_builder.h"
 
@@ -64,7 +64,8 @@ TEST(ModelTest, ChecksCodeOnLoadAndWeightsOnDemand) {
   izh_model* model = nullptr;
   izh_error error = {};
   bytes[code] ^= 1;
-  EXPECT_EQ(izh_model_open(TestFile(bytes).path.c_str(), nullptr, &model, &error), IZH_BAD_ARTIFACT);
+  EXPECT_EQ(izh_model_open(TestFile(bytes).path.c_str(), nullptr, &model, &error),
+            IZH_BAD_ARTIFACT);
   EXPECT_NE(strstr(error.message, "the code of"), nullptr) << error.message;
   bytes[code] ^= 1;
   bytes[weights] ^= 1;

@@ -2,9 +2,9 @@
 
 #include "runtime/exec/page_pool.h"
 
-#include <set>
-
 #include <gtest/gtest.h>
+
+#include <set>
 
 namespace izh {
 namespace {

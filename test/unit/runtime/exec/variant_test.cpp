@@ -2,10 +2,10 @@
 
 #include "runtime/exec/variant.h"
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "runtime/platform/cpu.h"
 

@@ -2,11 +2,11 @@
 
 #include "runtime/platform/cores.h"
 
-#include <algorithm>
-#include <sched.h>
-#include <set>
-
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <set>
 
 namespace izh {
 namespace {

@@ -2,11 +2,11 @@
 
 #include "runtime/platform/cpu.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <string>
-
-#include <gtest/gtest.h>
 
 namespace izh {
 namespace {

@@ -2,14 +2,14 @@
 
 #include "runtime/platform/file.h"
 
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 namespace izh {
 namespace {
@@ -61,7 +61,7 @@ using Function = int (*)();
 
 TEST(FileTest, RunsCodeFromAFileAndFromMemory) {
   std::vector<uint8_t> bytes(65536 + 6);
-  const uint8_t code[] = {0xb8, 42, 0, 0, 0, 0xc3};   // mov eax, 42; ret
+  const uint8_t code[] = {0xb8, 42, 0, 0, 0, 0xc3};  // mov eax, 42; ret
   memcpy(bytes.data() + 65536, code, sizeof(code));
   const std::string path = temporary("code");
   writeFile(path, bytes);

@@ -2,14 +2,14 @@
 
 #include "runtime/platform/team.h"
 
+#include <gtest/gtest.h>
+#include <sched.h>
+
 #include <atomic>
 #include <cfenv>
 #include <chrono>
-#include <sched.h>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 namespace izh {
 namespace {
@@ -168,7 +168,8 @@ TEST(TeamTest, WorksInTheDefaultRoundingModeAndRestoresTheCallers) {
   std::atomic<bool> rounded_up{false};
   const uint32_t pieces[] = {64};
   ASSERT_EQ(fesetround(FE_UPWARD), 0);
-  for (uint32_t threads : {1u, 2u}) team_run(makeTeam(threads).get(), {pieces, 1, work, &rounded_up});
+  for (uint32_t threads : {1u, 2u})
+    team_run(makeTeam(threads).get(), {pieces, 1, work, &rounded_up});
   EXPECT_EQ(fegetround(), FE_UPWARD);
   fesetround(FE_TONEAREST);
   EXPECT_FALSE(rounded_up);
