@@ -57,9 +57,9 @@ llvm::Error readMerges(const ModelSource &source, const Vocabulary &v,
   auto texts = source.requireStringArray("tokenizer.ggml.merges");
   if (!texts)
     return texts.takeError();
-  if (texts->size() > UINT32_MAX / sizeof(izh::schema::Merge))
-    return makeError("{0}: tokenizer.ggml.merges has {1} entries, which is too many",
-                     source.fileName(), texts->size());
+  if (texts->size() >= izh::schema::kSlotValue)
+    return makeError("{0}: tokenizer.ggml.merges has {1} entries, expected fewer than {2}",
+                     source.fileName(), texts->size(), izh::schema::kSlotValue);
   std::vector<SlotEntry> entries;
   llvm::DenseMap<std::pair<uint32_t, uint32_t>, uint32_t> seen;
   tables.merges.reserve(texts->size());

@@ -15,12 +15,15 @@ static bool place(llvm::ArrayRef<SlotEntry> entries, std::vector<uint32_t> &slot
         return false;
       slot = slot + 1 == count ? 0 : slot + 1;
     }
-    slots[slot] = entry.value + 1;
+    slots[slot] = izh::schema::make_slot(entry.hash, entry.value);
   }
   return true;
 }
 
 std::vector<uint32_t> izhc::buildSlots(llvm::ArrayRef<SlotEntry> entries) {
+  for (const SlotEntry &entry : entries)
+    if (entry.value >= izh::schema::kSlotValue)
+      return {};
   uint64_t limit = uint64_t(entries.size()) * 8 + 16;
   for (uint64_t count = entries.size() * 3 / 2 + 1; count <= limit;
        count += count / 4 + 1) {

@@ -8,13 +8,13 @@
 
 namespace izhc {
 
-// A table in which `value + 1` of each entry is found within kMaxProbes slots
-// of its hash's home slot. Keys must be distinct. Empty if there is no such
-// table of a sensible size (only keys made to collide do that).
 struct SlotEntry {
   uint64_t hash;
   uint32_t value;
 };
+// A table in which each entry is found within kMaxProbes slots of its hash's
+// home slot. Keys must be distinct. Empty if there is no such table of a
+// sensible size (only keys made to collide do that) or a value has over 24 bits.
 std::vector<uint32_t> buildSlots(llvm::ArrayRef<SlotEntry> entries);
 
 } // namespace izhc

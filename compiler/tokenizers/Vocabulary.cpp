@@ -4,6 +4,7 @@
 #include "compiler/tokenizers/Vocabulary.h"
 #include "compiler/support/Error.h"
 #include "runtime/schema/tokenizer_generated.h"
+#include "runtime/schema/tokenizer_hash.h"
 #include <cmath>
 
 using namespace izhc;
@@ -12,6 +13,8 @@ namespace {
 
 // The artifact's offsets are 32 bits; real vocabularies hold a few megabytes.
 constexpr uint64_t kMaxTextBytes = 256u << 20;
+// Slots of the look-up tables have 24 bits for a token.
+constexpr uint64_t kMaxTokens = izh::schema::kSlotValue;
 
 template <typename T>
 llvm::Error checkLength(const ModelSource &source, const char *key,
@@ -27,9 +30,9 @@ llvm::Error readTexts(const ModelSource &source, Vocabulary &v) {
   if (!texts)
     return texts.takeError();
   v.texts = std::move(*texts);
-  if (v.texts.empty() || v.texts.size() > INT32_MAX)
-    return makeError("{0}: tokenizer.ggml.tokens has {1} entries, expected at least one",
-                     source.fileName(), v.texts.size());
+  if (v.texts.empty() || v.texts.size() >= kMaxTokens)
+    return makeError("{0}: tokenizer.ggml.tokens has {1} entries, expected 1 to {2}",
+                     source.fileName(), v.texts.size(), kMaxTokens - 1);
   uint64_t bytes = 0;
   v.ids.reserve(unsigned(v.texts.size()));
   for (size_t i = 0; i < v.texts.size(); ++i) {

@@ -43,4 +43,11 @@ inline uint32_t home_slot(uint64_t hash, uint32_t slots) {
   return static_cast<uint32_t>(((hash & 0xffffffffu) * slots) >> 32);
 }
 
+// A slot is 0 (free), or an entry's number plus one below the highest 8 bits of
+// its hash, so that most entries that are not the one need no look at them.
+constexpr uint32_t kSlotValue = 0xffffff;
+
+inline uint32_t slot_tag(uint64_t hash) { return static_cast<uint32_t>(hash >> 56) << 24; }
+inline uint32_t make_slot(uint64_t hash, uint32_t number) { return slot_tag(hash) | (number + 1); }
+
 }  // namespace izh::schema

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(sizeof(MergeRule) == sizeof(schema::Merge));
 
-constexpr uint32_t kMaxTokens = 1u << 24;
+constexpr uint32_t kMaxTokens = schema::kSlotValue;
 constexpr size_t kMaxPatternBytes = 1u << 14;
 
 template <typename T>
@@ -40,7 +40,8 @@ bool fits(int32_t id, uint32_t tokens) {
 
 bool slots_fit(Span<const uint32_t> slots, size_t entries) {
   for (const uint32_t slot : slots) {
-    if (slot > entries) return false;
+    const uint32_t number = slot & schema::kSlotValue;
+    if (number > entries || (number == 0 && slot != 0)) return false;
   }
   return true;
 }
@@ -157,13 +158,17 @@ void fill(const schema::Tokenizer* root, TokenizerView* view) {
 int32_t TokenizerView::find_token(const uint8_t* bytes, size_t count) const {
   const uint32_t slots = static_cast<uint32_t>(token_slots.size);
   if (slots == 0) return -1;
-  uint32_t slot = schema::home_slot(schema::hash_bytes(bytes, count), slots);
+  const uint64_t hash = schema::hash_bytes(bytes, count);
+  uint32_t slot = schema::home_slot(hash, slots);
   for (uint32_t probe = 0; probe < schema::kMaxProbes; ++probe) {
-    const uint32_t id = token_slots[slot];
-    if (id == 0) return -1;
-    const Span<const uint8_t> text = token_text(id - 1);
-    if (text.size == count && memcmp(text.data, bytes, count) == 0) {
-      return static_cast<int32_t>(id - 1);
+    const uint32_t found = token_slots[slot];
+    if (found == 0) return -1;
+    if ((found & ~schema::kSlotValue) == schema::slot_tag(hash)) {
+      const uint32_t id = (found & schema::kSlotValue) - 1;
+      const Span<const uint8_t> text = token_text(id);
+      if (text.size == count && memcmp(text.data, bytes, count) == 0) {
+        return static_cast<int32_t>(id);
+      }
     }
     slot = slot + 1 == slots ? 0 : slot + 1;
   }
@@ -173,12 +178,16 @@ int32_t TokenizerView::find_token(const uint8_t* bytes, size_t count) const {
 int32_t TokenizerView::find_merge(uint32_t left, uint32_t right) const {
   const uint32_t slots = static_cast<uint32_t>(merge_slots.size);
   if (slots == 0) return -1;
-  uint32_t slot = schema::home_slot(schema::hash_pair(left, right), slots);
+  const uint64_t hash = schema::hash_pair(left, right);
+  uint32_t slot = schema::home_slot(hash, slots);
   for (uint32_t probe = 0; probe < schema::kMaxProbes; ++probe) {
-    const uint32_t rank = merge_slots[slot];
-    if (rank == 0) return -1;
-    const MergeRule& merge = merges[rank - 1];
-    if (merge.left == left && merge.right == right) return static_cast<int32_t>(rank - 1);
+    const uint32_t found = merge_slots[slot];
+    if (found == 0) return -1;
+    if ((found & ~schema::kSlotValue) == schema::slot_tag(hash)) {
+      const uint32_t rank = (found & schema::kSlotValue) - 1;
+      const MergeRule& merge = merges[rank];
+      if (merge.left == left && merge.right == right) return static_cast<int32_t>(rank);
+    }
     slot = slot + 1 == slots ? 0 : slot + 1;
   }
   return -1;

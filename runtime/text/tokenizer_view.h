@@ -35,9 +35,9 @@ struct TokenizerView {
   Span<const uint8_t> text;
   Span<const uint8_t> types;
   Span<const float> scores;           // kScoreBpe: of each token
-  Span<const uint32_t> token_slots;   // id + 1 or 0
+  Span<const uint32_t> token_slots;   // see tokenizer_hash.h
   Span<const MergeRule> merges;
-  Span<const uint32_t> merge_slots;   // index + 1 or 0
+  Span<const uint32_t> merge_slots;
   Span<const int32_t> byte_tokens;    // 256
   Span<const uint32_t> specials;      // ascending by bytes; valid UTF-8, none empty
   Span<const uint32_t> ends;          // ascending

@@ -61,7 +61,7 @@ uint32_t TokenizerBuilder::merge(const std::string& left, const std::string& rig
 static void place(uint64_t hash, uint32_t value, std::vector<uint32_t>* slots) {
   uint32_t slot = schema::home_slot(hash, static_cast<uint32_t>(slots->size()));
   while ((*slots)[slot]) slot = (slot + 1) % slots->size();
-  (*slots)[slot] = value + 1;
+  (*slots)[slot] = schema::make_slot(hash, value);
 }
 
 std::vector<uint8_t> TokenizerBuilder::build() {
