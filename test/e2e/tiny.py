@@ -80,9 +80,12 @@ def invariance(tools, title, options):
     for variant in variants:
         force = ["--variant", variant]
         base = tools.logits(case.artifact, case.ids, *force, "--threads", 1)
+        beside = tools.work / "beside.json"
+        beside.write_text(json.dumps(ids_of(LONG // 2, 260, seed=9)))
         for changed in (["--threads", 2], ["--threads", 2, "--chunk", 1], ["--threads", 1, "--chunk", 7],
                         ["--threads", 2, "--chunk", 64], ["--threads", 2, "--chunk", LONG],
-                        ["--threads", 2, "--beside"], ["--threads", 1, "--chunk", 5, "--beside"]):
+                        ["--threads", 2, "--beside", beside],
+                        ["--threads", 1, "--chunk", 5, "--beside", beside]):
             other = tools.logits(case.artifact, case.ids, *force, *changed)
             rows = np.flatnonzero((base.view(np.uint32) != other.view(np.uint32)).any(axis=1))
             expect(rows.size == 0, f"{variant} {changed}: {rows.size} rows differ, the first is {rows[:1]}")
