@@ -123,7 +123,7 @@ def StateOp : LmOp<"state"> {
   }];
   let arguments = (ins StrAttr:$name);
   let results = (outs KvCacheType:$result);
-  let assemblyFormat = "$name attr-dict `:` type($result)";
+  let assemblyFormat = "$name attr-dict `:` qualified(type($result))";
 }
 
 //===----------------------------------------------------------------------===//
@@ -267,7 +267,7 @@ def AppendOp : LmOp<"append", [AllTypesMatch<["cache", "result"]>]> {
   let results = (outs KvCacheType:$result);
   let assemblyFormat = [{
     $cache `keys` $keys `values` $values attr-dict
-    `:` type($cache) `,` type($keys) `,` type($values)
+    `:` qualified(type($cache)) `,` type($keys) `,` type($values)
   }];
   let hasVerifier = 1;
 }
@@ -285,7 +285,7 @@ def AttentionOp : LmOp<"attention", [AllTypesMatch<["queries", "result"]>]> {
   let results = (outs Rows:$result);
   let assemblyFormat = [{
     $queries `,` $cache `heads` $heads `scale` $scale attr-dict
-    `:` type($queries) `,` type($cache)
+    `:` type($queries) `,` qualified(type($cache))
   }];
   let hasVerifier = 1;
 }

@@ -24,7 +24,7 @@ func.func @names() -> (tensor<?x64xf32>, tensor<?x4xf32>) {
 // Merged products share one quantization, with the fields of all formats.
 // CHECK-LABEL: func.func @shares
 func.func @shares(%x: tensor<?x64xf32>) -> (tensor<?x16xf32>, tensor<?x32xf32>, tensor<?x16xf32>) {
-  // CHECK: %[[A:.*]] = pack.quantize %arg0 {{.*}} !pack.act<64 x block32, sums true, corr32 [8, 128], corr16 []>
+  // CHECK: %[[A:.*]] = pack.quantize %arg0 {{.*}} !pack.act<64 x block32, sums true, corr32[8, 128], corr16[]>
   // CHECK: pack.matmul %[[A]] weights(%{{.*}}) biases(%{{.*}}) : {{.*}} -> tensor<?x16xf32>
   // CHECK: pack.matmul %[[A]] weights(%{{.*}}) biases(%{{.*}}) : {{.*}} -> tensor<?x32xf32>
   // CHECK: pack.matmul %[[A]] weights(%{{.*}}) biases(%{{.*}}) : {{.*}} -> tensor<?x16xf32>
@@ -44,7 +44,7 @@ func.func @shares(%x: tensor<?x64xf32>) -> (tensor<?x16xf32>, tensor<?x32xf32>, 
 // Blocks of 256; zero points of sub-blocks of 16 go to corr16.
 // CHECK-LABEL: func.func @large_blocks
 func.func @large_blocks(%x: tensor<?x256xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>) {
-  // CHECK: !pack.act<256 x block256, sums true, corr32 [], corr16 [32]>
+  // CHECK: !pack.act<256 x block256, sums true, corr32[], corr16[32]>
   %a = lm.weight "a" format "q4_k" : tensor<16x256xf32>
   %b = lm.weight "b" format "q6_k" : tensor<16x256xf32>
   %u, %v = lm.linear %x weights(%a, %b) : (tensor<?x256xf32>, tensor<16x256xf32>, tensor<16x256xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>)
@@ -56,8 +56,8 @@ func.func @large_blocks(%x: tensor<?x256xf32>) -> (tensor<?x16xf32>, tensor<?x16
 // Float weights read float rows, and so do formats that want different kinds.
 // CHECK-LABEL: func.func @floats
 func.func @floats(%x: tensor<?x256xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>) {
-  // CHECK: pack.quantize %arg0 {{.*}} !pack.act<256 x f32, sums false, corr32 [], corr16 []>
-  // CHECK: pack.quantize %arg0 {{.*}} !pack.act<256 x f32, sums false, corr32 [], corr16 []>
+  // CHECK: pack.quantize %arg0 {{.*}} !pack.act<256 x f32, sums false, corr32[], corr16[]>
+  // CHECK: pack.quantize %arg0 {{.*}} !pack.act<256 x f32, sums false, corr32[], corr16[]>
   %a = lm.weight "a" format "bf16" : tensor<16x256xf32>
   %b = lm.weight "b" format "q4_k" : tensor<16x256xf32>
   %c = lm.weight "c" format "q8_0" : tensor<16x256xf32>

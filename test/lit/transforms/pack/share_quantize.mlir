@@ -7,7 +7,7 @@
 // Rows are quantized once, with the fields of both readers.
 // CHECK-LABEL: func.func @shares
 func.func @shares(%x: tensor<?x64xf32>, %w: !w) -> (tensor<?x16xf32>, tensor<?x16xf32>) {
-  // CHECK-NEXT: %[[A:.*]] = pack.quantize %arg0 : (tensor<?x64xf32>) -> !pack.act<64 x block32, sums true, corr32 [8, 16, 128], corr16 []>
+  // CHECK-NEXT: %[[A:.*]] = pack.quantize %arg0 : (tensor<?x64xf32>) -> !pack.act<64 x block32, sums true, corr32[8, 16, 128], corr16[]>
   // CHECK-NEXT: pack.matmul %[[A]]
   // CHECK-NEXT: pack.matmul %[[A]]
   %a = pack.quantize %x : (tensor<?x64xf32>) -> !a

@@ -1,0 +1,64 @@
+// RUN: izh-opt %s | izh-opt | FileCheck %s
+// Every op of `pack` survives printing and parsing, in tensor and buffer form.
+
+!f = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!b = !pack.act<64 x block32, sums true, corr32 [8, 128], corr16 [32]>
+!w = !pack.weight<64 x 64, "f16">
+!kv = !pack.kv<4 x 16, page 64>
+
+// CHECK-LABEL: func.func @tensors
+func.func @tensors(%s: tensor<64xf32>, %h: tensor<16xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
+  // CHECK: pack.input ids : tensor<?xi32>
+  %ids = pack.input ids : tensor<?xi32>
+  %positions = pack.input positions : tensor<?xi32>
+  %slots = pack.input slots : tensor<?xi32>
+  %rows = pack.input output_rows : tensor<?xi32>
+  %tiles = pack.input tiles : tensor<?xi32>
+  // CHECK: pack.input pages : tensor<?xi32>
+  %pages = pack.input pages : tensor<?xi32>
+  // CHECK: pack.weight "w" : !pack.weight<64 x 64, "f16">
+  %w = pack.weight "w" : !w
+  // CHECK: pack.vector "v" : tensor<64xf32>
+  %v = pack.vector "v" : tensor<64xf32>
+  // CHECK: pack.vector "f" values [1.000000e+00, 5.000000e-01] : tensor<2xf32>
+  %f = pack.vector "f" values [1.0, 0.5] : tensor<2xf32>
+  // CHECK: pack.state "c" : !pack.kv<4 x 16, page 64>
+  %c = pack.state "c" : !kv
+  // CHECK: pack.embed %{{.*}}, %{{.*}} {scale = 2.000000e+00 : f32} : (tensor<?xi32>, !pack.weight<64 x 64, "f16">) -> tensor<?x64xf32>
+  %x = pack.embed %ids, %w {scale = 2.0 : f32} : (tensor<?xi32>, !w) -> tensor<?x64xf32>
+  // CHECK: pack.rope_table %{{.*}}, %{{.*}} : (tensor<?xi32>, tensor<2xf32>) -> tensor<?x4xf32>
+  %t = pack.rope_table %positions, %f : (tensor<?xi32>, tensor<2xf32>) -> tensor<?x4xf32>
+  // CHECK: pack.quantize %{{.*}} norm %{{.*}} {eps = 9.99999974E-6 : f32} : (tensor<?x64xf32>, tensor<64xf32>) -> !pack.act<64 x block32, sums true, corr32[8, 128], corr16[32]>
+  %a = pack.quantize %x norm %v {eps = 1.0e-5 : f32} : (tensor<?x64xf32>, tensor<64xf32>) -> !b
+  // CHECK: pack.matmul_heads %{{.*}} weights(%{{.*}}, %{{.*}}, %{{.*}}) biases(%{{.*}}, %{{.*}}, %{{.*}}) q_norm %{{.*}} k_norm %{{.*}} table %{{.*}} slots %{{.*}} cache %{{.*}}
+  %q, %d = pack.matmul_heads %a weights(%w, %w, %w) biases(%v, %v, %v) q_norm %h k_norm %h table %t slots %slots cache %c
+      {head_dim = 16, rotary = 4, rope = 1 : i32, eps = 1.0e-5 : f32}
+      : (!b, !w, !w, !w, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<16xf32>, tensor<16xf32>, tensor<?x4xf32>, tensor<?xi32>, !kv) -> (tensor<?x64xf32>, !kv)
+  // CHECK: pack.attention %{{.*}} cache %{{.*}} tiles %{{.*}} pages %{{.*}} {heads = 4 : i64, scale = 2.500000e-01 : f32, tile = 8 : i64}
+  %o = pack.attention %q cache %d tiles %tiles pages %pages {heads = 4, scale = 0.25 : f32, tile = 8}
+      : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
+  %ao = pack.quantize %o : (tensor<?x64xf32>) -> !f
+  // CHECK: pack.matmul %{{.*}} weights(%{{.*}}) residual %{{.*}} {epilogue = 1 : i32}
+  %y = pack.matmul %ao weights(%w) residual %x {epilogue = 1 : i32} : (!f, !w, tensor<?x64xf32>) -> tensor<?x64xf32>
+  // CHECK: pack.matmul %{{.*}} weights(%{{.*}}, %{{.*}}) {epilogue = 2 : i32}
+  %g = pack.matmul %ao weights(%w, %w) {epilogue = 2 : i32} : (!f, !w, !w) -> tensor<?x64xf32>
+  // CHECK: pack.quantize %{{.*}} indices %{{.*}} {row_set = 1 : i32}
+  %out = pack.quantize %y indices %rows {row_set = 1 : i32} : (tensor<?x64xf32>, tensor<?xi32>) -> !f
+  %z = pack.matmul %out weights(%w) {row_set = 1 : i32} : (!f, !w) -> tensor<?x64xf32>
+  return %z, %g : tensor<?x64xf32>, tensor<?x64xf32>
+}
+
+// CHECK-LABEL: plan.kernel @buffers
+plan.kernel @buffers(%a: !b, %w: !w, %v: memref<64xf32>, %y: memref<?x64xf32>) {
+  // CHECK: pack.matmul %arg0 weights(%arg1) biases(%arg2) into %arg3 {epilogue = 1 : i32}
+  pack.matmul %a weights(%w) biases(%v) into %y {epilogue = 1 : i32} : (!b, !w, memref<64xf32>, memref<?x64xf32>) -> ()
+}
+
+// CHECK-LABEL: func.func @dot
+func.func @dot(%acc: vector<4xi32>, %codes: vector<16xi8>, %values: vector<16xi8>) -> vector<4xi32> {
+  // CHECK: pack.dot %arg0, %arg1, %arg2 max 15 : vector<4xi32>, vector<16xi8>
+  %0 = pack.dot %acc, %codes, %values max 15 : vector<4xi32>, vector<16xi8>
+  // CHECK: pack.dot %{{.*}}, %arg1, %arg2 max 128 signed : vector<4xi32>, vector<16xi8>
+  %1 = pack.dot %0, %codes, %values max 128 signed : vector<4xi32>, vector<16xi8>
+  return %1 : vector<4xi32>
+}

@@ -1,0 +1,73 @@
+// RUN: izh-opt %s --izh-lower-pack-to-plan --split-input-file --verify-diagnostics
+// What has no kernel is told to the user, whatever the IR looks like.
+
+func.func @step(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @+1 {{has no kernel of its own, and no pass could make it a part of one}}
+  %y = lm.silu %x : tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// expected-error @+1 {{needs one function of one block, the step}}
+module {
+}
+
+// -----
+
+func.func @step() {
+  // expected-error @+1 {{must return the rows of logits and nothing else}}
+  return
+}
+
+// -----
+
+func.func @step(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @+1 {{must return a product of the selected output rows}}
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+func.func @step(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @+1 {{reads a value that comes from outside of the function}}
+  %a = pack.quantize %x : (tensor<?x64xf32>) -> !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<64 x 64, "f16">
+
+func.func @step() -> tensor<?x64xf32> {
+  %ids = pack.input ids : tensor<?xi32>
+  %w = pack.weight "w" : !w
+  %x = pack.embed %ids, %w : (tensor<?xi32>, !w) -> tensor<?x64xf32>
+  %a = pack.quantize %x : (tensor<?x64xf32>) -> !a
+  // expected-error @+1 {{overwrites rows that are read later}}
+  %y = pack.matmul %a weights(%w) residual %x {epilogue = 1 : i32} : (!a, !w, tensor<?x64xf32>) -> tensor<?x64xf32>
+  %b = pack.quantize %x : (tensor<?x64xf32>) -> !a
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<24 x 64, "f16">
+!kv = !pack.kv<1 x 24, page 64>
+
+// Heads of 24 rows fill tiles of 16 only in pairs.
+func.func @step() -> tensor<?x24xf32> {
+  %ids = pack.input ids : tensor<?xi32>
+  %slots = pack.input slots : tensor<?xi32>
+  %e = pack.weight "e" : !pack.weight<64 x 64, "f16">
+  %w = pack.weight "w" : !w
+  %c = pack.state "c" : !kv
+  %x = pack.embed %ids, %e : (tensor<?xi32>, !pack.weight<64 x 64, "f16">) -> tensor<?x64xf32>
+  %a = pack.quantize %x : (tensor<?x64xf32>) -> !a
+  // expected-error @+1 {{a matrix of 24 rows can't be cut into groups of 48 rows, which heads of 24 values need}}
+  %q, %d = pack.matmul_heads %a weights(%w, %w, %w) slots %slots cache %c {head_dim = 24, rotary = 0, rope = 0 : i32}
+      : (!a, !w, !w, !w, tensor<?xi32>, !kv) -> (tensor<?x24xf32>, !kv)
+  return %q : tensor<?x24xf32>
+}
