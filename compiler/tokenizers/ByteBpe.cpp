@@ -42,8 +42,8 @@ void fillTexts(const Vocabulary &v, TokenizerTables &tables, std::vector<uint32_
   tables.texts.resize(v.size());
   for (uint32_t id = 0; id < v.size(); ++id) {
     auto type = TokenType(v.types[id]);
-    bool verbatim = type == TokenType::Control || type == TokenType::UserDefined ||
-                    type == TokenType::Unknown;
+    bool verbatim =
+        type == TokenType::Control || type == TokenType::UserDefined || type == TokenType::Unknown;
     std::optional<std::string> bytes = decodeByteText(v.texts[id]);
     bool same = bytes && *bytes == v.texts[id];
     tables.texts[id] = bytes && !verbatim ? *bytes : v.texts[id].str();
@@ -52,8 +52,7 @@ void fillTexts(const Vocabulary &v, TokenizerTables &tables, std::vector<uint32_
   }
 }
 
-llvm::Error readMerges(const ModelSource &source, const Vocabulary &v,
-                       TokenizerTables &tables) {
+llvm::Error readMerges(const ModelSource &source, const Vocabulary &v, TokenizerTables &tables) {
   auto texts = source.requireStringArray("tokenizer.ggml.merges");
   if (!texts)
     return texts.takeError();

@@ -20,25 +20,26 @@ using namespace izhc;
 #define GPT2 R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"
 #define QWEN2 CONTRACTIONS "|" WORD R"(|\p{N}|)" REST
 #define LLAMA3 CONTRACTIONS "|" WORD R"(|\p{N}{1,3}|)" REST
-#define PUNCTUATED R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
+#define PUNCTUATED                                                                                 \
+  R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
 #define NOT_STOPS R"( ?[^(\s|.,!?…。，、।۔،)]+)"
 
 llvm::ArrayRef<PreTokenizer> izhc::preTokenizers() {
   static const std::vector<PreTokenizer> table = {
       {{GPT2},
-       {"gpt-2", "phi-2", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "gigachat",
-        "a.x-4.0", "mellum", "modern-bert", "exaone4", "mpt", "olmo", "jais", "trillion",
-        "granite-docling"}},
+       {"gpt-2", "phi-2", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "gigachat", "a.x-4.0",
+        "mellum", "modern-bert", "exaone4", "mpt", "olmo", "jais", "trillion", "granite-docling"}},
       {{LLAMA3},
-       {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0",
-        "lfm2", "jina-v5-nano"},
+       {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2",
+        "jina-v5-nano"},
        true,
        true},
       {{LLAMA3}, {"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}},
       {{QWEN2},
        {"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2", "hunyuan",
         "solar-open", "grok-2"}},
-      {{CONTRACTIONS R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+      {{CONTRACTIONS
+        R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
        {"qwen35"}},
       {{R"(\p{N})", GPT2},
        {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b",

@@ -25,8 +25,7 @@ std::vector<uint32_t> izhc::buildSlots(llvm::ArrayRef<SlotEntry> entries) {
     if (entry.value >= izh::schema::kSlotValue)
       return {};
   uint64_t limit = uint64_t(entries.size()) * 8 + 16;
-  for (uint64_t count = entries.size() * 3 / 2 + 1; count <= limit;
-       count += count / 4 + 1) {
+  for (uint64_t count = entries.size() * 3 / 2 + 1; count <= limit; count += count / 4 + 1) {
     std::vector<uint32_t> slots(count);
     if (place(entries, slots))
       return slots;

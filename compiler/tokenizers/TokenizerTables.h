@@ -30,8 +30,7 @@ struct TokenizerTables {
 // vocabulary's special ids where the kind has defaults.
 llvm::Expected<TokenizerTables> buildByteBpe(const ModelSource &source, Vocabulary &vocabulary,
                                              llvm::StringRef preTokenizer);
-llvm::Expected<TokenizerTables> buildScoreBpe(const ModelSource &source,
-                                              Vocabulary &vocabulary,
+llvm::Expected<TokenizerTables> buildScoreBpe(const ModelSource &source, Vocabulary &vocabulary,
                                               llvm::StringRef preTokenizer);
 
 // The slots of `ids` (of distinct texts), keyed by `texts`.

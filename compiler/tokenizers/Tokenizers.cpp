@@ -27,14 +27,12 @@ constexpr Kind kKinds[] = {
 
 // Tokens that a text is searched for, ordered by their bytes, the lowest id of
 // equal ones. They must be UTF-8: cutting them out may not cut characters.
-llvm::Expected<std::vector<uint32_t>> findSpecials(const ModelSource &source,
-                                                   const Vocabulary &v,
+llvm::Expected<std::vector<uint32_t>> findSpecials(const ModelSource &source, const Vocabulary &v,
                                                    const TokenizerTables &tables) {
   std::vector<uint32_t> specials;
   for (uint32_t id = 0; id < v.size(); ++id) {
     auto type = schema::TokenType(v.types[id]);
-    bool special = type == schema::TokenType::Control ||
-                   type == schema::TokenType::UserDefined ||
+    bool special = type == schema::TokenType::Control || type == schema::TokenType::UserDefined ||
                    type == schema::TokenType::Unknown;
     if (!special || v.find(v.texts[id]) != int32_t(id))
       continue;
@@ -67,17 +65,17 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
       builder.CreateVector(tables.mergeSlots), builder.CreateVector(tables.byteTokens),
       builder.CreateVector(specials.data(), specials.size()),
       builder.CreateVectorOfStrings(tables.patterns), tables.wholeWords, tables.wordsAtSpaces,
-      tables.addBos && v.bos >= 0, tables.addEos && v.eos >= 0, tables.addSpacePrefix, v.bos,
-      v.eos, v.eot, v.unk, v.pad, builder.CreateVector(v.ends));
+      tables.addBos && v.bos >= 0, tables.addEos && v.eos >= 0, tables.addSpacePrefix, v.bos, v.eos,
+      v.eot, v.unk, v.pad, builder.CreateVector(v.ends));
   schema::FinishTokenizerBuffer(builder, root);
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 
 } // namespace
 
-llvm::Expected<std::vector<uint32_t>>
-izhc::buildTokenSlots(const ModelSource &source, llvm::ArrayRef<std::string> texts,
-                      llvm::ArrayRef<uint32_t> ids) {
+llvm::Expected<std::vector<uint32_t>> izhc::buildTokenSlots(const ModelSource &source,
+                                                            llvm::ArrayRef<std::string> texts,
+                                                            llvm::ArrayRef<uint32_t> ids) {
   std::vector<SlotEntry> entries;
   entries.reserve(ids.size());
   for (uint32_t id : ids) {
@@ -102,8 +100,7 @@ llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &sou
                      source.fileName());
   if (!*model || **model == "no_vocab" || **model == "none")
     return std::vector<uint8_t>();
-  const Kind *kind =
-      llvm::find_if(kKinds, [&](const Kind &k) { return **model == k.model; });
+  const Kind *kind = llvm::find_if(kKinds, [&](const Kind &k) { return **model == k.model; });
   if (kind == std::end(kKinds))
     return makeError("{0}: tokenizer.ggml.model is {1}, which is not supported; supported are "
                      "gpt2 (byte-level BPE) and llama (SentencePiece BPE)",

@@ -17,12 +17,12 @@ constexpr uint64_t kMaxTextBytes = 256u << 20;
 constexpr uint64_t kMaxTokens = izh::schema::kSlotValue;
 
 template <typename T>
-llvm::Error checkLength(const ModelSource &source, const char *key,
-                        const std::vector<T> &values, size_t tokens) {
+llvm::Error checkLength(const ModelSource &source, const char *key, const std::vector<T> &values,
+                        size_t tokens) {
   if (values.size() == tokens)
     return llvm::Error::success();
-  return makeError("{0}: {1} has {2} entries, but there are {3} tokens",
-                   source.fileName(), key, values.size(), tokens);
+  return makeError("{0}: {1} has {2} entries, but there are {3} tokens", source.fileName(), key,
+                   values.size(), tokens);
 }
 
 llvm::Error readTexts(const ModelSource &source, Vocabulary &v) {
@@ -60,8 +60,8 @@ llvm::Error readTypes(const ModelSource &source, Vocabulary &v) {
   for (size_t i = 0; i < v.size(); ++i) {
     int64_t type = (**types)[i];
     if (type < 0 || type > int64_t(izh::schema::TokenType::MAX))
-      return makeError("{0}: {1} of token {2} is {3}, expected 0 to {4}", source.fileName(),
-                       key, i, type, int(izh::schema::TokenType::MAX));
+      return makeError("{0}: {1} of token {2} is {3}, expected 0 to {4}", source.fileName(), key, i,
+                       type, int(izh::schema::TokenType::MAX));
     v.types[i] = uint8_t(type);
   }
   return llvm::Error::success();
@@ -90,8 +90,8 @@ llvm::Error readId(const ModelSource &source, const char *key, size_t tokens, in
   if (!*value)
     return llvm::Error::success();
   if (**value >= tokens)
-    return makeError("{0}: {1} is {2}, but the last token is {3}", source.fileName(), key,
-                     **value, tokens - 1);
+    return makeError("{0}: {1} is {2}, but the last token is {3}", source.fileName(), key, **value,
+                     tokens - 1);
   id = int32_t(**value);
   return llvm::Error::success();
 }

@@ -37,9 +37,9 @@ bool encode_word(const TokenizerView& view, const uint8_t* text, uint32_t begin,
 
 }  // namespace
 
-izh_status encode_byte_bpe(const TokenizerView& view, const Splitter& splitter,
-                           const uint8_t* text, uint32_t bytes, EncodeScratch* scratch,
-                           Array<int32_t>* ids, izh_error* error) {
+izh_status encode_byte_bpe(const TokenizerView& view, const Splitter& splitter, const uint8_t* text,
+                           uint32_t bytes, EncodeScratch* scratch, Array<int32_t>* ids,
+                           izh_error* error) {
   IZH_TRY(splitter.split(text, bytes, &scratch->splitter, &scratch->words, error));
   uint32_t begin = 0;
   for (const uint32_t end : scratch->words) {

@@ -186,8 +186,7 @@ izh_status izh_sampler_create(const izh_sampler_options* options, uint32_t vocab
   auto* sampler = izh::heap_create<izh_sampler>(*options);
   if (sampler) sampler->vocabulary = vocabulary;
   if (!sampler || !sampler->candidates.reserve(vocabulary) ||
-      !sampler->penalised.resize(vocabulary) ||
-      !sampler->window.reserve(options->repeat_window)) {
+      !sampler->penalised.resize(vocabulary) || !sampler->window.reserve(options->repeat_window)) {
     izh::heap_destroy(sampler);
     return izh::fail(error, IZH_OUT_OF_MEMORY, "no memory is left to sample from %u tokens",
                      vocabulary);

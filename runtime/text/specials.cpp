@@ -40,12 +40,10 @@ bool SpecialFinder::find_present(const uint8_t* text, uint32_t bytes, bool parse
       if (at + depth >= bytes) break;
       const uint8_t next = text[at + depth];
       const uint32_t* all = specials.data;
-      const uint32_t* begin = std::partition_point(all + low, all + high, [&](uint32_t id) {
-        return view_->token_text(id)[depth] < next;
-      });
-      const uint32_t* end = std::partition_point(begin, all + high, [&](uint32_t id) {
-        return view_->token_text(id)[depth] == next;
-      });
+      const uint32_t* begin = std::partition_point(
+          all + low, all + high, [&](uint32_t id) { return view_->token_text(id)[depth] < next; });
+      const uint32_t* end = std::partition_point(
+          begin, all + high, [&](uint32_t id) { return view_->token_text(id)[depth] == next; });
       low = static_cast<uint32_t>(begin - all);
       high = static_cast<uint32_t>(end - all);
     }

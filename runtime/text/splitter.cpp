@@ -32,16 +32,15 @@ Splitter::~Splitter() {
 izh_status Splitter::create(const PatternList& patterns, izh_error* error) {
   general_ = pcre2_general_context_create(allocate, release, nullptr);
   if (!general_) return no_memory(error);
-  auto* context =
-      pcre2_compile_context_create(static_cast<pcre2_general_context*>(general_));
+  auto* context = pcre2_compile_context_create(static_cast<pcre2_general_context*>(general_));
   if (!context) return no_memory(error);
   jit_ = true;
   for (size_t i = 0; i < patterns.count; ++i) {
     int code = 0;
     PCRE2_SIZE offset = 0;
-    codes_[i] = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(patterns.items[i].text),
-                              patterns.items[i].bytes, PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C,
-                              &code, &offset, context);
+    codes_[i] =
+        pcre2_compile(reinterpret_cast<PCRE2_SPTR>(patterns.items[i].text), patterns.items[i].bytes,
+                      PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &offset, context);
     if (!codes_[i]) {
       pcre2_compile_context_free(context);
       char reason[120] = "";
@@ -85,9 +84,8 @@ izh_status Splitter::prepare(uint32_t bytes, Scratch* scratch, izh_error* error)
   return IZH_OK;
 }
 
-izh_status Splitter::split_piece(size_t pattern, const uint8_t* text, uint32_t begin,
-                                 uint32_t end, Scratch* scratch, Array<uint32_t>* ends,
-                                 izh_error* error) const {
+izh_status Splitter::split_piece(size_t pattern, const uint8_t* text, uint32_t begin, uint32_t end,
+                                 Scratch* scratch, Array<uint32_t>* ends, izh_error* error) const {
   const pcre2_code* code = code_of(codes_[pattern]);
   auto* data = static_cast<pcre2_match_data*>(scratch->match_data);
   auto* context = static_cast<pcre2_match_context*>(scratch->match_context);

@@ -9,9 +9,7 @@
 namespace izh {
 namespace {
 
-void destroy_tokenizer(void* tokenizer) {
-  Tokenizer::destroy(static_cast<Tokenizer*>(tokenizer));
-}
+void destroy_tokenizer(void* tokenizer) { Tokenizer::destroy(static_cast<Tokenizer*>(tokenizer)); }
 
 izh_status tokenizer_of(const izh_model* model, const Tokenizer** out, izh_error* error) {
   void* made = model->text.load(std::memory_order_acquire);

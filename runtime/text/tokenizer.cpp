@@ -31,8 +31,7 @@ int named_byte(Span<const uint8_t> text) {
 
 }  // namespace
 
-izh_status Tokenizer::create(const void* section, size_t bytes, Tokenizer** out,
-                             izh_error* error) {
+izh_status Tokenizer::create(const void* section, size_t bytes, Tokenizer** out, izh_error* error) {
   *out = nullptr;
   auto* tokenizer = heap_create<Tokenizer>();
   if (!tokenizer) return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the tokenizer");
@@ -82,8 +81,8 @@ izh_status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions
     if (view_.kind == TokenizerKind::kByteBpe) {
       IZH_TRY(encode_byte_bpe(view_, splitter_, part, size, &scratch, ids, error));
     } else {
-      IZH_TRY(encode_score_bpe(view_, part, size, view_.add_space_prefix && after_special,
-                               &scratch, ids, error));
+      IZH_TRY(encode_score_bpe(view_, part, size, view_.add_space_prefix && after_special, &scratch,
+                               ids, error));
     }
     after_special = false;
   }
@@ -139,8 +138,8 @@ bool Tokenizer::decode(const int32_t* ids, size_t count, bool special, Array<cha
 }
 
 bool Tokenizer::ends_text(int32_t id) const {
-  return id >= 0 && std::binary_search(view_.ends.begin(), view_.ends.end(),
-                                       static_cast<uint32_t>(id));
+  return id >= 0 &&
+         std::binary_search(view_.ends.begin(), view_.ends.end(), static_cast<uint32_t>(id));
 }
 
 }  // namespace izh

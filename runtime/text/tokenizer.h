@@ -47,8 +47,7 @@ class Tokenizer {
 
   // Appends the bytes of all tokens to `out`, without the space that encoding
   // put before the text. False if there is no memory.
-  [[nodiscard]] bool decode(const int32_t* ids, size_t count, bool special,
-                            Array<char>* out) const;
+  [[nodiscard]] bool decode(const int32_t* ids, size_t count, bool special, Array<char>* out) const;
 
   bool ends_text(int32_t id) const;
   uint32_t size() const { return view_.tokens; }

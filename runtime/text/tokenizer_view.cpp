@@ -86,8 +86,7 @@ izh_status check_specials(const TokenizerView& view, izh_error* error) {
 }
 
 izh_status check_tables(const TokenizerView& view, izh_error* error) {
-  if (!slots_fit(view.token_slots, view.tokens) ||
-      !slots_fit(view.merge_slots, view.merges.size)) {
+  if (!slots_fit(view.token_slots, view.tokens) || !slots_fit(view.merge_slots, view.merges.size)) {
     return bad(error, "a look-up table points past its entries");
   }
   for (const MergeRule& merge : view.merges) {

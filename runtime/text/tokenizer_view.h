@@ -34,16 +34,16 @@ struct TokenizerView {
   Span<const uint32_t> text_offsets;  // tokens + 1, ascending
   Span<const uint8_t> text;
   Span<const uint8_t> types;
-  Span<const float> scores;           // kScoreBpe: of each token
-  Span<const uint32_t> token_slots;   // see tokenizer_hash.h
+  Span<const float> scores;          // kScoreBpe: of each token
+  Span<const uint32_t> token_slots;  // see tokenizer_hash.h
   Span<const MergeRule> merges;
   Span<const uint32_t> merge_slots;
-  Span<const int32_t> byte_tokens;    // 256
-  Span<const uint32_t> specials;      // ascending by bytes; valid UTF-8, none empty
-  Span<const uint32_t> ends;          // ascending
+  Span<const int32_t> byte_tokens;  // 256
+  Span<const uint32_t> specials;    // ascending by bytes; valid UTF-8, none empty
+  Span<const uint32_t> ends;        // ascending
   bool whole_words = false;
   bool words_at_spaces = false;
-  bool add_bos = false;               // then bos is not -1; so for eos
+  bool add_bos = false;  // then bos is not -1; so for eos
   bool add_eos = false;
   bool add_space_prefix = false;
   int32_t bos = -1;

@@ -19,11 +19,9 @@ using Ids = std::vector<int32_t>;
 
 class Both {
 public:
-  explicit Both(const ModelSource &source)
-      : section(cantFail(buildTokenizer(source))) {
+  explicit Both(const ModelSource &source) : section(cantFail(buildTokenizer(source))) {
     izh_error error{};
-    izh_status status =
-        izh::Tokenizer::create(section.data(), section.size(), &tokenizer, &error);
+    izh_status status = izh::Tokenizer::create(section.data(), section.size(), &tokenizer, &error);
     if (status != IZH_OK) {
       ADD_FAILURE() << error.message;
       abort();
@@ -35,8 +33,7 @@ public:
   Ids encode(llvm::StringRef text, bool special = false) const {
     izh::Array<int32_t> ids;
     izh_error error{};
-    EXPECT_EQ(tokenizer->encode(text.data(), text.size(), {false, special}, &ids, &error),
-              IZH_OK)
+    EXPECT_EQ(tokenizer->encode(text.data(), text.size(), {false, special}, &ids, &error), IZH_OK)
         << error.message;
     return {ids.begin(), ids.end()};
   }
@@ -68,7 +65,9 @@ TEST(TokenizersE2eTest, KnowsTheSpacesOfUnicode) {
   // Two spaces before a letter: the first is a word of its own.
   EXPECT_EQ(both.encode("\xc2\x85 a"), (Ids{0xc2, 0x85, 256}));
   // No space: it takes the space before it, and the letter is left alone.
-  EXPECT_EQ(both.encode(" \xe1\xa0\x8e" "a"), (Ids{' ', 0xe1, 0xa0, 0x8e, 'a'}));
+  EXPECT_EQ(both.encode(" \xe1\xa0\x8e"
+                        "a"),
+            (Ids{' ', 0xe1, 0xa0, 0x8e, 'a'}));
 }
 
 const char *shared() { return std::getenv("IZH_SHARED"); }
@@ -113,8 +112,7 @@ std::vector<Case> readCases(const std::string &folder, const std::string &name) 
   }
   llvm::json::Value nasty = cantFail(llvm::json::parse(read(folder + "nasty.json")));
   const llvm::json::Array *nastyTexts = nasty.getAsObject()->getArray("texts");
-  const llvm::json::Array *nastyIds =
-      nasty.getAsObject()->getObject("ids")->getArray(name);
+  const llvm::json::Array *nastyIds = nasty.getAsObject()->getObject("ids")->getArray(name);
   for (size_t i = 0; i < nastyTexts->size(); ++i)
     cases.push_back({(*nastyTexts)[i].getAsString()->str(), toIds(*(*nastyIds)[i].getAsArray())});
   return cases;
@@ -138,8 +136,7 @@ TEST_P(SharedVocabularies, EncodeAndDecodeEveryText) {
 
 INSTANTIATE_TEST_SUITE_P(All, SharedVocabularies,
                          testing::Values("llama-bpe", "llama-spm", "phi-3", "qwen2", "gpt-2",
-                                         "deepseek-coder", "falcon", "mpt", "starcoder",
-                                         "refact"));
+                                         "deepseek-coder", "falcon", "mpt", "starcoder", "refact"));
 
 TEST(SharedVocabulariesTest, AskForAPreTokenizerWhereNoneIsNamed) {
   if (!shared())

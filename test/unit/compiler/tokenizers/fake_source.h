@@ -33,8 +33,7 @@ public:
   llvm::Expected<std::optional<bool>> getBool(llvm::StringRef key) const override {
     return convert<bool, bool>(key);
   }
-  llvm::Expected<std::optional<llvm::StringRef>>
-  getString(llvm::StringRef key) const override {
+  llvm::Expected<std::optional<llvm::StringRef>> getString(llvm::StringRef key) const override {
     return convert<llvm::StringRef, std::string>(key);
   }
   llvm::Expected<std::optional<std::vector<llvm::StringRef>>>

@@ -1,7 +1,7 @@
 // The table of pre-tokenizers, and its patterns in PCRE2's syntax.
 
-#include "compiler/tokenizers/PreTokenizer.h"
 #include "compiler/tokenizers/ByteAlphabet.h"
+#include "compiler/tokenizers/PreTokenizer.h"
 #include <gtest/gtest.h>
 #include <set>
 
@@ -48,7 +48,9 @@ TEST(ByteAlphabetTest, ReadsBackEveryByte) {
   EXPECT_EQ(decodeByteText("a b"), std::nullopt);
   EXPECT_EQ(decodeByteText("日"), std::nullopt);
   EXPECT_EQ(decodeByteText("\xc4"), std::nullopt);
-  EXPECT_EQ(decodeByteText("\xc4" "a"), std::nullopt);
+  EXPECT_EQ(decodeByteText("\xc4"
+                           "a"),
+            std::nullopt);
 }
 
 } // namespace

@@ -4,8 +4,8 @@
 #include "runtime/schema/tokenizer_generated.h"
 #include "runtime/schema/tokenizer_hash.h"
 #include "test/unit/compiler/tokenizers/fake_source.h"
-#include <gtest/gtest.h>
 #include <cmath>
+#include <gtest/gtest.h>
 #include <set>
 
 using namespace izhc;
@@ -57,8 +57,7 @@ std::multiset<uint32_t> entriesOf(const flatbuffers::Vector<uint32_t> *slots) {
   return entries;
 }
 
-#define EXPECT_CONTAINS(TEXT, PART)                                                        \
-  EXPECT_NE((TEXT).find(PART), std::string::npos) << (TEXT)
+#define EXPECT_CONTAINS(TEXT, PART) EXPECT_NE((TEXT).find(PART), std::string::npos) << (TEXT)
 
 TEST(TokenizersTest, WritesTheBytesThatTokensStandFor) {
   // G with dot above is a space, C with dot above a line feed.

@@ -1,5 +1,7 @@
 // The sampling chain: each cut by itself, and the distribution of what is drawn.
 
+#include "runtime/text/sampler.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "runtime/include/izh/izh.h"
-#include "runtime/text/sampler.h"
 
 namespace {
 
@@ -22,7 +23,9 @@ struct Sampler {
   Sampler(const Sampler&) = delete;
   ~Sampler() { izh_sampler_destroy(sampler); }
 
-  int32_t next(const std::vector<float>& logits) { return izh_sampler_next(sampler, logits.data()); }
+  int32_t next(const std::vector<float>& logits) {
+    return izh_sampler_next(sampler, logits.data());
+  }
   // How often each token comes in `draws` draws.
   std::vector<int> count(const std::vector<float>& logits, int draws) {
     std::vector<int> counts(logits.size());
@@ -134,8 +137,8 @@ TEST(SamplerTest, KeepsWhatIsAtLeastMinPTimesTheBest) {
   izh_sampler_options options = plain(1);
   options.min_p = 0.4f;
   Sampler sampler(options, 4);
-  expect_distribution(sampler.count(logs({0.1, 0.3, 0.2, 0.4}), 20000),
-                      {0, 3 / 9., 2 / 9., 4 / 9.}, 20000);
+  expect_distribution(sampler.count(logs({0.1, 0.3, 0.2, 0.4}), 20000), {0, 3 / 9., 2 / 9., 4 / 9.},
+                      20000);
 }
 
 TEST(SamplerTest, PenalisesTokensOfTheWindowOnce) {

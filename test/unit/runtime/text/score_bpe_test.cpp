@@ -63,7 +63,9 @@ TEST(ScoreBpeTest, FallsBackToBytes) {
   // Byte N is token 3 + N.
   EXPECT_EQ(tokenizer.encode("a\n"), (Ids{a, 3 + 0x0a}));
   EXPECT_EQ(tokenizer.encode("\xc3\xa9"), (Ids{3 + 0xc3, 3 + 0xa9}));
-  EXPECT_EQ(tokenizer.encode("\xff" "a"), (Ids{3 + 0xff, a}));
+  EXPECT_EQ(tokenizer.encode("\xff"
+                             "a"),
+            (Ids{3 + 0xff, a}));
   EXPECT_EQ(tokenizer.decode({3 + 0xc3, 3 + 0xa9}), "\xc3\xa9");
 }
 

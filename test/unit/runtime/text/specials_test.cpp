@@ -55,8 +55,7 @@ TEST(SpecialsTest, IgnoresATokenThatTheTextEndsInsideOf) {
   TokenizerBuilder builder = TokenizerBuilder::bytes();
   const int32_t end = static_cast<int32_t>(builder.add("<end>", TokenType::Control));
   const OwnedTokenizer tokenizer(std::move(builder));
-  EXPECT_EQ(tokenizer.encode("<end><en", false, true),
-            (Ids{end, byte('<'), byte('e'), byte('n')}));
+  EXPECT_EQ(tokenizer.encode("<end><en", false, true), (Ids{end, byte('<'), byte('e'), byte('n')}));
 }
 
 TEST(SpecialsTest, PrintsControlTokensOnlyWhenAsked) {

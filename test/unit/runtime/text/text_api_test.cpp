@@ -91,8 +91,7 @@ TEST(TextApiTest, SaysThatAModelHasNoTokenizerOrABrokenOne) {
   const Model none({});
   size_t count = 0;
   izh_error error{};
-  EXPECT_EQ(izh_tokenize(none, "a", 1, nullptr, nullptr, 0, &count, &error),
-            IZH_INVALID_ARGUMENT);
+  EXPECT_EQ(izh_tokenize(none, "a", 1, nullptr, nullptr, 0, &count, &error), IZH_INVALID_ARGUMENT);
   EXPECT_NE(std::string(error.message).find("no tokenizer"), std::string::npos);
   EXPECT_EQ(izh_token_bos(none), -1);
   const Model broken(std::vector<uint8_t>(64, 1));

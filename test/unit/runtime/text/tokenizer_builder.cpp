@@ -89,16 +89,15 @@ std::vector<uint8_t> TokenizerBuilder::build() {
   flatbuffers::FlatBufferBuilder builder;
   auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
   schema::FinishTokenizerBuffer(
-      builder,
-      schema::CreateTokenizer(
-          builder, tables.kind, builder.CreateVector(offsets),
-          builder.CreateVector(bytes, text.size()), builder.CreateVector(tables.types),
-          builder.CreateVector(tables.scores), builder.CreateVector(token_slots),
-          builder.CreateVectorOfStructs(tables.merges), builder.CreateVector(merge_slots),
-          builder.CreateVector(tables.byte_tokens), builder.CreateVector(specials),
-          builder.CreateVectorOfStrings(tables.patterns), tables.whole_words,
-          tables.words_at_spaces, tables.add_bos, tables.add_eos, tables.add_space_prefix,
-          tables.bos, tables.eos, -1, tables.unk, -1, builder.CreateVector(tables.ends)));
+      builder, schema::CreateTokenizer(
+                   builder, tables.kind, builder.CreateVector(offsets),
+                   builder.CreateVector(bytes, text.size()), builder.CreateVector(tables.types),
+                   builder.CreateVector(tables.scores), builder.CreateVector(token_slots),
+                   builder.CreateVectorOfStructs(tables.merges), builder.CreateVector(merge_slots),
+                   builder.CreateVector(tables.byte_tokens), builder.CreateVector(specials),
+                   builder.CreateVectorOfStrings(tables.patterns), tables.whole_words,
+                   tables.words_at_spaces, tables.add_bos, tables.add_eos, tables.add_space_prefix,
+                   tables.bos, tables.eos, -1, tables.unk, -1, builder.CreateVector(tables.ends)));
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 
@@ -114,8 +113,7 @@ OwnedTokenizer::OwnedTokenizer(TokenizerBuilder builder) : section_(builder.buil
 
 OwnedTokenizer::~OwnedTokenizer() { izh::Tokenizer::destroy(tokenizer_); }
 
-std::vector<int32_t> OwnedTokenizer::encode(const std::string& text, bool bos,
-                                            bool special) const {
+std::vector<int32_t> OwnedTokenizer::encode(const std::string& text, bool bos, bool special) const {
   izh::Array<int32_t> ids;
   izh_error error{};
   EXPECT_EQ(tokenizer_->encode(text.data(), text.size(), {bos, special}, &ids, &error), IZH_OK)

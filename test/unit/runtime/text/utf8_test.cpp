@@ -30,8 +30,9 @@ std::string stream(const std::string& text, size_t size) {
 }
 
 TEST(Utf8Test, AcceptsTheFirstAndLastOfEachLength) {
-  for (const char* text : {"\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
-                           "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+  for (const char* text :
+       {"\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
+        "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
     EXPECT_EQ(state(text), izh::Utf8::kValid) << text;
   }
 }
