@@ -2,6 +2,7 @@
 // ActLayout.h, written out here in plain floats and doubles.
 
 #include "dialects/pack/ActLayout.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "test/conformance/Harness.h"
 #include <cmath>
 
