@@ -87,7 +87,6 @@ if [ -n "$izhc" ]; then
   expect 0 reference "$izhc" targets
   expect 2 --nonsense "$izhc" targets --nonsense
   expect 2 'no target' "$izhc" compile "$folder/zeros" --target=pdp11
-  expect 2 'no target' "$izhc" compile "$folder/zeros" --target=
   expect 2 'no stage' "$izhc" compile "$folder/zeros" --print-ir-after=nowhere
   expect 2 'not available yet' "$izhc" compile "$folder/zeros" --quant=q4_0
   expect 2 'not available yet' "$izhc" compile "$folder/zeros" --emit=exe

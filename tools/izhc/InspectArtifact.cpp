@@ -137,23 +137,40 @@ llvm::json::Object describe(const MappedFile &file, const schema::Artifact &arti
   return result;
 }
 
-std::string show(const llvm::json::Value &value) {
+// Safe to print, whatever the file holds.
+std::string quoted(const llvm::json::Value &value) {
   if (auto string = value.getAsString())
-    return string->str();
+    return quote(*string, 400);
   return llvm::formatv("{0}", value);
+}
+
+std::string plain(const llvm::json::Object &object, llvm::StringRef key) {
+  std::string text = quote(object.getString(key).value_or(""));
+  return text.substr(1, text.size() - 2);
 }
 
 void printGroup(llvm::StringRef name, const llvm::json::Value &value, unsigned depth) {
   std::string indent(2 * depth, ' ');
   if (const llvm::json::Object *object = value.getAsObject()) {
     llvm::outs() << indent << name << "\n";
+    // The object itself has no order.
+    std::map<llvm::StringRef, const llvm::json::Value *> sorted;
     for (auto &[key, inner] : *object)
-      printGroup(key, inner, depth + 1);
-  } else if (const llvm::json::Array *array = value.getAsArray()) {
-    for (const llvm::json::Value &inner : *array)
-      printGroup(name, inner, depth);
+      sorted[key] = &inner;
+    for (auto &[key, inner] : sorted)
+      printGroup(key, *inner, depth + 1);
   } else {
-    llvm::outs() << indent << llvm::formatv("{0,-16} {1}\n", name, show(value));
+    llvm::outs() << indent << llvm::formatv("{0,-16} {1}\n", name, quoted(value));
+  }
+}
+
+void printVariants(const llvm::json::Array &variants) {
+  llvm::outs() << "variants\n";
+  for (const llvm::json::Value &value : variants) {
+    const llvm::json::Object &one = *value.getAsObject();
+    llvm::outs() << llvm::formatv("  {0,-16} {1}, {2} bytes of code, {3}\n", plain(one, "name"),
+                                  plain(one, "arch"), *one.getInteger("code_bytes"),
+                                  plain(one, "features"));
   }
 }
 
@@ -168,10 +185,10 @@ llvm::Error inspectArtifact(const MappedFile &file, bool json) {
     llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(facts)));
     return llvm::Error::success();
   }
-  for (llvm::StringRef key : {"file", "bytes", "model", "variants", "plan", "sections", "formats",
-                              "provenance"})
+  for (llvm::StringRef key : {"file", "bytes", "model", "plan", "sections", "formats", "provenance"})
     if (const llvm::json::Value *value = facts.get(key))
       printGroup(key, *value, 0);
+  printVariants(*facts.getArray("variants"));
   return llvm::Error::success();
 }
 

@@ -16,6 +16,23 @@ std::string typeName(const TensorInfo &tensor) {
                        : "unknown type " + std::to_string(tensor.ggufType);
 }
 
+// Safe to print, whatever the file holds.
+std::string plain(llvm::StringRef text) {
+  return llvm::StringRef(quote(text, 200)).drop_front().drop_back().str();
+}
+
+// Strings in full; other values as text for people.
+std::string jsonText(const ModelSource &source, const MetaInfo &meta) {
+  if (meta.type == "string") {
+    auto value = source.getString(meta.key);
+    if (value && *value)
+      return clean(**value);
+    if (!value)
+      llvm::consumeError(value.takeError());
+  }
+  return clean(meta.value);
+}
+
 struct TypeTotal {
   uint64_t tensors = 0, bytes = 0, elements = 0;
 };
@@ -41,7 +58,7 @@ void printJson(const ModelSource &source) {
       for (const MetaInfo &meta : source.metadata())
         out.attributeObject(clean(meta.key), [&] {
           out.attribute("type", meta.type);
-          out.attribute("value", clean(meta.value));
+          out.attribute("value", jsonText(source, meta));
         });
     });
     out.attributeObject("types", [&] {
@@ -73,14 +90,14 @@ void printText(const ModelSource &source) {
   out << llvm::formatv("{0}: {1}, {2}\n\nmetadata\n", source.fileName(), source.kindName(),
                        megabytes(source.fileBytes()));
   for (const MetaInfo &meta : source.metadata())
-    out << llvm::formatv("  {0,-40} {1,-8} {2}\n", quote(meta.key, 200), meta.type,
-                         quote(meta.value, 120));
+    out << llvm::formatv("  {0,-40} {1,-8} {2}\n", plain(meta.key), meta.type,
+                         meta.value);
   out << "\ntensors\n";
   for (const TensorInfo &tensor : source.tensors()) {
     std::string shape;
     for (int64_t size : tensor.shape)
       shape += (shape.empty() ? "" : " x ") + std::to_string(size);
-    out << llvm::formatv("  {0,-40} {1,-8} {2}\n", quote(tensor.name, 200), typeName(tensor), shape);
+    out << llvm::formatv("  {0,-40} {1,-8} {2}\n", plain(tensor.name), typeName(tensor), shape);
   }
   out << "\ntypes\n";
   for (auto &[name, total] : totals(source))

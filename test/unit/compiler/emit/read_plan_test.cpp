@@ -1,7 +1,6 @@
 // From `plan` ops to the structures of an artifact.
 
 #include "compiler/emit/ReadPlan.h"
-#include "dialects/pack/Pack.h"
 #include "dialects/plan/Plan.h"
 #include "mlir/Parser/Parser.h"
 
@@ -18,7 +17,7 @@ protected:
   std::string messages;
 
   llvm::FailureOr<emit::Plan> read(llvm::StringRef text) {
-    context.loadDialect<pack::PackDialect, plan::PlanDialect>();
+    context.loadDialect<plan::PlanDialect>();
     mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
       messages += diagnostic.str();
       return mlir::success();
