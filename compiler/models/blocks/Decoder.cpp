@@ -67,6 +67,8 @@ Value decoder(ModelBuilder &builder, llvm::StringRef architecture, const Attenti
   for (int64_t i = 0; i < hyper.layers && !builder.failed(); ++i) {
     std::string layer = "blk." + std::to_string(i);
     builder.describe(layer);
+    // Old files carry the frequencies, which are computed here.
+    builder.markUsed(layer + ".attn_rot_embd.weight");
     Value norm = builder.rmsNorm(x, layer + ".attn_norm", hyper.embedding, hyper.eps);
     x = builder.add(x, attention(builder, hyper, layer, style, angles, norm));
     norm = builder.rmsNorm(x, layer + ".ffn_norm", hyper.embedding, hyper.eps);

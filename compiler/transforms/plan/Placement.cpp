@@ -59,25 +59,24 @@ Place Placement::placeWeight(pack::PackWeightOp op) {
 Place Placement::placeVector(pack::PackVectorOp op) {
   // Named alike, they may still differ: computed vectors are told apart by
   // their values, tensors by their names.
-  for (auto &[other, place] : vectors)
-    if (other.getName() == op.getName() && other.getValuesAttr() == op.getValuesAttr())
-      return place;
+  auto [known, isNew] = vectorPlaces.try_emplace({op.getNameAttr(), op.getValuesAttr()});
+  if (!isNew)
+    return known->second;
   auto type = llvm::cast<mlir::RankedTensorType>(op.getResult().getType());
   Place place{plan::Space::Constants, 0, type.getNumElements() * 4 + kSlack,
               mlir::MemRefType::get(type.getShape(), type.getElementType())};
   place.size = llvm::alignTo(place.size, plan::kAlignment);
   place.offset = take(constantEnd, place.size);
   vectors.emplace_back(op, place);
+  known->second = place;
   return place;
 }
 
 Place Placement::placeState(pack::PackStateOp op) {
-  size_t number = 0;
-  while (number < states.size() && states[number].getName() != op.getName())
-    ++number;
-  if (number == states.size())
+  auto [known, isNew] = stateNumbers.try_emplace(op.getName(), states.size());
+  if (isNew)
     states.push_back(op);
-  return {plan::Space::State, int64_t(number), 0, op.getResult().getType()};
+  return {plan::Space::State, known->second, 0, op.getResult().getType()};
 }
 
 llvm::FailureOr<Place> Placement::find(mlir::Value value, mlir::Operation *user) {

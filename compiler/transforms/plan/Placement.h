@@ -51,6 +51,8 @@ private:
   llvm::DenseMap<mlir::Value, Place> places;
   // By the tensor's name, so that two ops that name one tensor share it.
   llvm::StringMap<Place> weightPlaces;
+  llvm::StringMap<int64_t> stateNumbers;
+  llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, Place> vectorPlaces;
   llvm::SmallVector<std::pair<pack::PackWeightOp, Place>> weights;
   llvm::SmallVector<std::pair<pack::PackVectorOp, Place>> vectors;
   llvm::SmallVector<pack::PackStateOp> states;
