@@ -8,6 +8,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 #include <chrono>
 #include <cstdlib>
 #include <sys/mman.h>
