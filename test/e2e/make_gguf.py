@@ -14,7 +14,7 @@ import numpy as np
 import blocks
 import gguf
 
-MERGES = ["t h", "th e", "i n", "a n", "Ġ t", "Ġ a", "e r", "o n", "Ġt he", "an d", "Ġ w", "in g"]
+MERGES = ["h e", "t he", "i n", "a n", "Ġ t", "Ġ a", "e r", "o n", "Ġt he", "an d", "Ġ w", "in g"]
 
 
 def byte_letters():

@@ -46,22 +46,24 @@ def ids_of(count, vocab, seed=3):
 class Case:
     """A tiny model, its artifact, ids and the reference's logits."""
 
-    def __init__(self, tools, name, options, tokens=40, compile_options=()):
-        self.gguf = tools.work / f"{name}.gguf"
-        make_gguf.make([str(self.gguf), *options])
+    made = {}  # (options, compile options) -> path without suffix
+
+    def __init__(self, tools, options, tokens=40, compile_options=()):
+        key = (*options, "|", *compile_options)
+        new = key not in self.made
+        path = self.made.setdefault(key, tools.work / f"tiny-{len(self.made)}")
+        self.gguf, self.artifact = path.with_suffix(".gguf"), path.with_suffix(".izh")
+        if new:
+            make_gguf.make([str(self.gguf), *options])
+            tools.compile(self.gguf, self.artifact, *compile_options)
         self.model = Model(self.gguf)
         self.ids = ids_of(tokens, len(self.model.weights["token_embd.weight"]))
         self.expected = self.model.logits(self.ids)
-        self.artifact = tools.compile(self.gguf, f"{name}.izh", *compile_options)
 
 
-def file_name(title):
-    return "".join(c if c.isalnum() else "-" for c in title)
-
-
-def accuracy(tools, title, options, bar=None, tokens=40, compile_options=()):
+def accuracy(tools, options, bar=None, tokens=40, compile_options=()):
     """All runnable variants are within `bar` of the reference."""
-    case = Case(tools, file_name(title), options, tokens, compile_options)
+    case = Case(tools, options, tokens, compile_options)
     kinds = {t.kind for t in gguf.read(case.gguf)[1].values() if len(t.shape) > 1}
     bar = bar or bar_of(kinds)
     notes = []
@@ -73,9 +75,9 @@ def accuracy(tools, title, options, bar=None, tokens=40, compile_options=()):
     return ", ".join(notes)
 
 
-def invariance(tools, title, options):
+def invariance(tools, options):
     """Threads, chunks and a second sequence change no bit."""
-    case = Case(tools, file_name(title), options, LONG)
+    case = Case(tools, options, LONG)
     variants = tools.runnable(case.artifact)
     for variant in variants:
         force = ["--variant", variant]
@@ -92,9 +94,9 @@ def invariance(tools, title, options):
     return ", ".join(variants)
 
 
-def greedy(tools, title, options):
+def greedy(tools, options):
     """`run --temp 0` picks the reference's best tokens, twice the same."""
-    case = Case(tools, file_name(title), options, 8)
+    case = Case(tools, options, 8)
     prompt = "the thing and the other"
     ids = json.loads(tools.call("izh-rt", "tokenize", case.artifact, "-p", prompt, "--json").stdout)
     command = ["izh-rt", "run", case.artifact, "-p", prompt, "-n", 24, "--temp", 0, "--json"]
@@ -109,9 +111,9 @@ def greedy(tools, title, options):
     return f"{clear} of {len(tokens)} tokens are clear"
 
 
-def seeded(tools, title, options):
+def seeded(tools, options):
     """The same seed gives the same text, and another seed another."""
-    case = Case(tools, file_name(title), options, 8)
+    case = Case(tools, options, 8)
     def text(seed):
         command = ["izh-rt", "run", case.artifact, "-p", "the", "-n", 32, "--temp", 1, "--seed", seed, "--json"]
         return json.loads(tools.call(*command).stdout)["tokens"]
@@ -119,16 +121,16 @@ def seeded(tools, title, options):
     expect(text(7) != text(8), "seeds 7 and 8 gave one text")
 
 
-def without_vocabulary(tools, title, options):
-    case = Case(tools, file_name(title), [*options, "--pre="], 8)
+def without_vocabulary(tools, options):
+    case = Case(tools, [*options, "--pre="], 8)
     error = nmse(tools.logits(case.artifact, case.ids), case.expected)
     expect(error <= BLOCK32_BAR, f"NMSE {error:.3e}")
     return tools.refused("izh-rt", "run", case.artifact, "-p", "x", says=["tokenizer"])
 
 
-def small_artifact(tools, title, options):
+def small_artifact(tools, options):
     """What compile adds to the weights is bounded."""
-    case = Case(tools, file_name(title), options, 8, ["--target=avx2"])
+    case = Case(tools, options, 8, ["--target=avx2"])
     source, made = case.gguf.stat().st_size, case.artifact.stat().st_size
     expect(made < source * 1.05 + 600_000, f"{source} bytes became {made}")
     return f"{source} -> {made} bytes"
@@ -136,22 +138,19 @@ def small_artifact(tools, title, options):
 
 def run(suite, tools):
     for kind in gguf.TYPES:
-        suite.run(f"accuracy llama {kind}", accuracy, tools, f"llama {kind}", ["--arch=llama", f"--kind={kind}"])
+        suite.run(f"accuracy llama {kind}", accuracy, tools, ["--arch=llama", f"--kind={kind}"])
     for arch in ("qwen2", "qwen3"):
         for kind in ("f16", "q4_0", "q4_1", "q8_0", "q4_k", "q6_k"):
-            suite.run(f"accuracy {arch} {kind}", accuracy, tools, f"{arch} {kind}",
+            suite.run(f"accuracy {arch} {kind}", accuracy, tools,
                       [f"--arch={arch}", f"--kind={kind}"])
     for title, options in SHAPES.items():
-        suite.run(f"accuracy {title}", accuracy, tools, title, options)
-    suite.run("accuracy long prompt", accuracy, tools, "long", ["--arch=qwen3", "--kind=q4_0"], tokens=LONG)
+        suite.run(f"accuracy {title}", accuracy, tools, options)
+    suite.run("accuracy long prompt", accuracy, tools, ["--arch=qwen3", "--kind=q4_0"], tokens=LONG)
     for arch, kind in (("llama", "q4_0"), ("qwen2", "q5_k"), ("qwen3", "q6_k"), ("llama", "f16")):
-        suite.run(f"exact {arch} {kind}", accuracy, tools, f"exact {arch} {kind}",
-                  [f"--arch={arch}", f"--kind={kind}"], EXACT_BAR, compile_options=["--exact"])
+        suite.run(f"exact {arch} {kind}", accuracy, tools, [f"--arch={arch}", f"--kind={kind}"], EXACT_BAR, compile_options=["--exact"])
     for arch, kind in (("llama", "q4_k"), ("qwen2", "f16"), ("qwen3", "q4_1")):
-        suite.run(f"invariance {arch} {kind}", invariance, tools, f"same {arch} {kind}",
-                  [f"--arch={arch}", f"--kind={kind}"])
-        suite.run(f"greedy {arch} {kind}", greedy, tools, f"greedy {arch} {kind}",
-                  [f"--arch={arch}", f"--kind={kind}"])
-    suite.run("seeds", seeded, tools, "seeds", ["--kind=q8_0"])
-    suite.run("no vocabulary", without_vocabulary, tools, "no vocabulary", ["--kind=q8_0"])
-    suite.run("artifact size", small_artifact, tools, "size", ["--kind=q4_0", "--ffn=4096"])
+        suite.run(f"invariance {arch} {kind}", invariance, tools, [f"--arch={arch}", f"--kind={kind}"])
+        suite.run(f"greedy {arch} {kind}", greedy, tools, [f"--arch={arch}", f"--kind={kind}"])
+    suite.run("seeds", seeded, tools, ["--kind=q8_0"])
+    suite.run("no vocabulary", without_vocabulary, tools, ["--kind=q8_0"])
+    suite.run("artifact size", small_artifact, tools, ["--kind=q4_0", "--ffn=4096"])
