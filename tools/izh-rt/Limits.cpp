@@ -37,7 +37,11 @@ bool isProduct(const schema::Dispatch &dispatch) {
   return dispatch.extent() == schema::Extent::Fixed && dispatch.bindings();
 }
 
+// The last dispatch writes the logits. Others may use the same place of the
+// arena before it.
 bool writesLogits(const schema::Dispatch &dispatch, const schema::Plan &plan) {
+  if (&dispatch != plan.dispatches()->Get(plan.dispatches()->size() - 1))
+    return false;
   for (const schema::Binding *binding : *dispatch.bindings())
     if (binding->space() == schema::Space::Arena && binding->offset() == plan.logits_offset())
       return true;
