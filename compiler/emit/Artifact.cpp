@@ -4,8 +4,8 @@
 #include "compiler/emit/Layout.h"
 #include "compiler/emit/OutputFile.h"
 #include "compiler/emit/WeightStream.h"
-#include "llvm/Support/MathExtras.h"
 #include "runtime/schema/header.h"
+#include "llvm/Support/MathExtras.h"
 #include <cstring>
 #include <xxhash.h>
 

@@ -58,7 +58,7 @@ struct Plan {
   std::vector<std::string> kernels;
   std::vector<Dispatch> dispatches;
   std::vector<uint64_t> statePageBytes;
-  std::vector<Weight> weights;       // offsets ascend
+  std::vector<Weight> weights; // offsets ascend
   std::vector<Constant> constants;
   uint64_t weightsBytes = 0;
   uint64_t constantsBytes = 0;
@@ -106,7 +106,7 @@ struct ArtifactInput {
   const Facts &facts;
   const Provenance &provenance;
   llvm::ArrayRef<Variant> variants;
-  llvm::ArrayRef<uint8_t> tokenizer;    // empty: the model has none
+  llvm::ArrayRef<uint8_t> tokenizer; // empty: the model has none
   TensorSource &tensors;
   unsigned threads = 1;
   // Called now and then from the calling thread; may be null.

@@ -13,10 +13,10 @@ struct SectionPlace {
 };
 
 struct Layout {
-  std::vector<SectionPlace> code;        // one a variant
+  std::vector<SectionPlace> code; // one a variant
   SectionPlace constants, tokenizer, weights;
-  std::vector<uint64_t> weightHashes;    // one a weight
-  std::vector<uint64_t> constantHashes;  // one a constant
+  std::vector<uint64_t> weightHashes;   // one a weight
+  std::vector<uint64_t> constantHashes; // one a constant
 };
 
 // The flatbuffer. Its size doesn't depend on the numbers in `layout`, so that

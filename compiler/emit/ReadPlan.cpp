@@ -66,10 +66,14 @@ private:
   llvm::LogicalResult readDispatch(plan::DispatchOp op) {
     auto number = kernelNumbers.find(op.getKernel());
     if (number == kernelNumbers.end())
-      return op.emitOpError("runs the kernel '") << op.getKernel() << "', which is not defined above";
+      return op.emitOpError("runs the kernel '")
+             << op.getKernel() << "', which is not defined above";
     if (op.getGrain() > UINT32_MAX)
       return op.emitOpError("has a grain that is too large");
-    Dispatch dispatch = {number->second, {}, op.getUnits(), static_cast<Extent>(op.getExtent()),
+    Dispatch dispatch = {number->second,
+                         {},
+                         op.getUnits(),
+                         static_cast<Extent>(op.getExtent()),
                          uint32_t(op.getGrain())};
     for (auto [space, offset, size] :
          llvm::zip_equal(op.getSpaces(), op.getOffsets(), op.getSizes())) {

@@ -86,8 +86,8 @@ WeightList buildWeights(FlatBufferBuilder &builder, const Plan &plan, const Layo
     auto name = builder.CreateString(constant.name);
     auto format = builder.CreateSharedString(std::string("f32"));
     weights.push_back(fb::CreateWeight(builder, name, format, 1, constant.count, constant.offset,
-                                       constant.count * sizeof(float),
-                                       layout.constantHashes[index], true));
+                                       constant.count * sizeof(float), layout.constantHashes[index],
+                                       true));
   }
   return builder.CreateVector(weights);
 }

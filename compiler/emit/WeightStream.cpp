@@ -85,9 +85,8 @@ llvm::Error checkWeight(const Weight &weight, const SourceTensor &tensor) {
   uint64_t expected;
   if (__builtin_mul_overflow(rowBytes(weight), uint64_t(weight.rows), &expected) ||
       tensor.bytes.size() != expected)
-    return makeError("tensor {0} has {1} bytes, but {2} x {3} in {4} need {5}",
-                     quote(weight.name), tensor.bytes.size(), weight.rows, weight.cols, format,
-                     expected);
+    return makeError("tensor {0} has {1} bytes, but {2} x {3} in {4} need {5}", quote(weight.name),
+                     tensor.bytes.size(), weight.rows, weight.cols, format, expected);
   PackedLayout layout(*weight.format);
   if (uint64_t(layout.tileBytes(weight.cols)) > kMostTileBytes)
     return makeError("tensor {0} has rows of {1} values, which is more than can be packed",
@@ -152,8 +151,8 @@ llvm::Error streamWeights(const ArtifactInput &input, OutputFile &file, Layout &
     if (!tensor)
       return tensor.takeError();
     Job job(weight, tensor->bytes);
-    if (llvm::Error error = writePadding(file, layout.weights.offset + done,
-                                         weight.offset - done, sectionHash.get()))
+    if (llvm::Error error = writePadding(file, layout.weights.offset + done, weight.offset - done,
+                                         sectionHash.get()))
       return error;
     done = weight.offset;
     HashState hash = newHash();

@@ -67,8 +67,8 @@ private:
     if (mlir::failed(code))
       return mlir::failure();
     if (code->entries.size() != kernels.size())
-      return module.emitError("has ") << code->entries.size() << " entries for "
-                                      << kernels.size() << " kernels";
+      return module.emitError("has ")
+             << code->entries.size() << " entries for " << kernels.size() << " kernels";
     result.variant = {target.name().str(), target.arch().str(), target.requiredFeatures(),
                       target.rank(), std::move(*code)};
     return mlir::success();

@@ -117,12 +117,12 @@ private:
                       : options.printIrAfter == "assembly" ? KernelText::Assembly
                                                            : KernelText::None;
     size_t done = 0;
-    auto generated = generateCode(
-        *module, report.plan.kernels, options.targets, options.threads, text,
-        [&](const Target &target) {
-          double share = double(++done) / options.targets.size();
-          progress("generating code", kAfterPlan + (kAfterCode - kAfterPlan) * share);
-        });
+    auto generated =
+        generateCode(*module, report.plan.kernels, options.targets, options.threads, text,
+                     [&](const Target &target) {
+                       double share = double(++done) / options.targets.size();
+                       progress("generating code", kAfterPlan + (kAfterCode - kAfterPlan) * share);
+                     });
     if (!generated)
       return generated.takeError();
     for (GeneratedVariant &one : *generated) {
@@ -142,11 +142,11 @@ private:
                                    options.exact ? "as stored, exact" : "as stored"};
     lap("wait for the hash");
     auto sizes = emit::writeArtifact(
-        options.output,
-        {report.plan, report.facts, provenance, variants, tokenizer, tensors, options.threads,
-         [&](uint64_t written, uint64_t total) {
-           progress("packing weights", kAfterCode + (1 - kAfterCode) * written / total);
-         }});
+        options.output, {report.plan, report.facts, provenance, variants, tokenizer, tensors,
+                         options.threads, [&](uint64_t written, uint64_t total) {
+                           progress("packing weights",
+                                    kAfterCode + (1 - kAfterCode) * written / total);
+                         }});
     if (!sizes)
       return sizes.takeError();
     report.sizes = *sizes;

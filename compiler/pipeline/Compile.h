@@ -30,7 +30,7 @@ struct CompileOptions {
   // One of stageNames(), or empty. `ir` receives the text.
   std::string printIrAfter;
   llvm::raw_ostream *ir = nullptr;
-  std::string compiler;      // program and version, for the artifact
+  std::string compiler; // program and version, for the artifact
   std::string commandLine;
   unsigned threads = 1;
   // What is being done, and the share of the whole that is done; called under
@@ -44,8 +44,8 @@ struct CompileReport {
   emit::Plan plan;
   emit::Facts facts;
   uint64_t sourceBytes = 0;
-  std::vector<std::pair<std::string, double>> seconds;       // of each stage, in order
-  std::vector<std::pair<std::string, uint64_t>> codeBytes;   // of each variant
+  std::vector<std::pair<std::string, double>> seconds;     // of each stage, in order
+  std::vector<std::pair<std::string, uint64_t>> codeBytes; // of each variant
 };
 
 // Names that --print-ir-after takes.

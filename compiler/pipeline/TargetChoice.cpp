@@ -7,8 +7,7 @@
 namespace izhc {
 
 bool runsOn(const Target &target, const HostMachine &host) {
-  return target.arch() == host.arch &&
-         (target.requiredFeatures() & ~host.features) == 0;
+  return target.arch() == host.arch && (target.requiredFeatures() & ~host.features) == 0;
 }
 
 static llvm::Error markNative(const TargetList &all, const HostMachine &host,
@@ -34,8 +33,8 @@ static llvm::Error markNamed(const TargetList &all, llvm::StringRef name,
     }
     known += target->name().str() + ", ";
   }
-  return makeError("--target: there is no target {0}; known are {1}native and default",
-                   quote(name), known);
+  return makeError("--target: there is no target {0}; known are {1}native and default", quote(name),
+                   known);
 }
 
 llvm::Expected<TargetList> chooseTargets(TargetList all, llvm::StringRef spec,

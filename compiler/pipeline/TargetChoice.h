@@ -10,7 +10,7 @@ namespace izhc {
 // The machine that the compiler runs on.
 struct HostMachine {
   llvm::StringRef arch;
-  uint64_t features;       // bits of cpu_features.def
+  uint64_t features; // bits of cpu_features.def
 };
 
 bool runsOn(const Target &target, const HostMachine &host);

@@ -7,8 +7,8 @@
 namespace izh {
 
 struct DotPeak {
-  uint64_t operations;   // done: two for each product of two bytes
-  const char* how;       // the instructions that did them
+  uint64_t operations;  // done: two for each product of two bytes
+  const char* how;      // the instructions that did them
 };
 
 // Runs `rounds` rounds of the widest products of bytes that this machine has,

@@ -50,8 +50,7 @@ void Arguments::flag(const char *names, bool *target, const char *help) {
   options.push_back({Kind::Flag, names, "", help, target, nullptr, 0, 0});
 }
 
-void Arguments::text(const char *names, const char *value, std::string *target,
-                     const char *help) {
+void Arguments::text(const char *names, const char *value, std::string *target, const char *help) {
   options.push_back({Kind::Text, names, value, help, target, nullptr, 0, 0});
 }
 
@@ -67,12 +66,12 @@ void Arguments::texts(const char *names, const char *value, std::vector<std::str
 
 void Arguments::integer(const char *names, const char *value, uint64_t *target, uint64_t low,
                         uint64_t high, const char *help) {
-  options.push_back({Kind::Integer, names, value, help, target, nullptr,
-                     static_cast<double>(low), static_cast<double>(high)});
+  options.push_back({Kind::Integer, names, value, help, target, nullptr, static_cast<double>(low),
+                     static_cast<double>(high)});
 }
 
-void Arguments::number(const char *names, const char *value, float *target, float low,
-                       float high, const char *help) {
+void Arguments::number(const char *names, const char *value, float *target, float low, float high,
+                       const char *help) {
   options.push_back({Kind::Number, names, value, help, target, nullptr, low, high});
 }
 
@@ -81,8 +80,7 @@ void Arguments::positional(const char *name, std::string *target, const char *he
 }
 
 int Arguments::misuse(const std::string &sentence) const {
-  fprintf(stderr, "%s: %s\nTry '%s --help'.\n", command.c_str(), sentence.c_str(),
-          command.c_str());
+  fprintf(stderr, "%s: %s\nTry '%s --help'.\n", command.c_str(), sentence.c_str(), command.c_str());
   return kWrongUsage;
 }
 

@@ -29,8 +29,8 @@ public:
   // May be given several times.
   void texts(const char *names, const char *value, std::vector<std::string> *target,
              const char *help);
-  void integer(const char *names, const char *value, uint64_t *target, uint64_t low,
-               uint64_t high, const char *help);
+  void integer(const char *names, const char *value, uint64_t *target, uint64_t low, uint64_t high,
+               const char *help);
   void number(const char *names, const char *value, float *target, float low, float high,
               const char *help);
   // A word without dash. All are required, in this order.

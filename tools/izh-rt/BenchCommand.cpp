@@ -119,8 +119,8 @@ void rate(Row &row, const ModelWork &work, const izh_model_info &info,
     row.generationShare =
         median(row.generation) * double(row.bytesPerToken) / 1e9 / row.limits.readGbps;
   if (row.limits.int8Gops > 0 && options.prompt) {
-    double operations = double(work.operationsPerToken) +
-                        double(work.operationsPerOutput) / double(options.prompt);
+    double operations =
+        double(work.operationsPerToken) + double(work.operationsPerOutput) / double(options.prompt);
     row.promptShare = median(row.prompt) * operations / 1e9 / row.limits.int8Gops;
   }
 }

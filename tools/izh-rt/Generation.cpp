@@ -6,40 +6,18 @@
 
 namespace izh::rt {
 
-std::string TextStream::release(bool *stopped) {
-  size_t end = std::string::npos;
-  for (const std::string &stop : stops)
-    if (!stop.empty())
-      end = std::min(end, held.find(stop));
-  if (end != std::string::npos) {
-    *stopped = true;
-    std::string out = held.substr(0, end);
-    held.clear();
-    return out;
-  }
-  // Keep the longest tail that a stop string begins with.
-  size_t keep = 0;
-  for (const std::string &stop : stops)
-    for (size_t length = std::min(stop.size(), held.size()); length > keep; --length)
-      if (held.compare(held.size() - length, length, stop, 0, length) == 0)
-        keep = length;
-  std::string out = held.substr(0, held.size() - keep);
-  held.erase(0, out.size());
-  return out;
-}
-
 std::string TextStream::feed(int32_t id, bool *stopped) {
   std::string bytes = tokenBytes(model, id, /*special=*/false);
   std::string text(3 * (bytes.size() + 4), '\0');
   text.resize(izh_utf8_feed(&characters, bytes.data(), bytes.size(), text.data()));
-  held += text;
-  return release(stopped);
+  return finder.feed(text, stopped);
 }
 
 std::string TextStream::finish() {
   char text[3 * 4 + 4];
-  held.append(text, izh_utf8_finish(&characters, text));
-  return std::move(held);
+  bool stopped = false;
+  std::string last = finder.feed(std::string(text, izh_utf8_finish(&characters, text)), &stopped);
+  return last + finder.finish();
 }
 
 namespace {
@@ -48,8 +26,7 @@ class Generator {
 public:
   Generator(const izh_model *model, izh_context *context, const GenerationOptions &options,
             const volatile bool &interrupted, Generation &result)
-      : model(model), context(context), options(options), interrupted(interrupted),
-        result(result) {
+      : model(model), context(context), options(options), interrupted(interrupted), result(result) {
     izh_model_info info;
     izh_model_get_info(model, &info);
     logits.resize(info.vocabulary);
@@ -143,7 +120,7 @@ private:
   const GenerationOptions &options;
   const volatile bool &interrupted;
   Generation &result;
-  izh_sequence *sequence = nullptr;   // goes with the context
+  izh_sequence *sequence = nullptr; // goes with the context
   SamplerPtr sampler;
   std::vector<float> logits;
   uint32_t chunk;

@@ -3,31 +3,27 @@
 #pragma once
 
 #include "tools/izh-rt/Model.h"
+#include "tools/izh-rt/StopFinder.h"
 
 #include <functional>
 
 namespace izh::rt {
 
-// Turns tokens into whole UTF-8 characters and looks for stop strings: text
-// that may be the beginning of one is held back.
+// Turns tokens into whole UTF-8 characters, and these into what may be shown.
 class TextStream {
 public:
   TextStream(const izh_model *model, std::vector<std::string> stops)
-      : model(model), stops(std::move(stops)) {}
+      : model(model), finder(std::move(stops)) {}
 
-  // Appends a token. Returns what may be shown now; `*stopped` is set when a
-  // stop string was found, which is not shown.
+  // Appends a token; as StopFinder::feed.
   std::string feed(int32_t id, bool *stopped);
   // What was held back, at the end of the text.
   std::string finish();
 
 private:
-  std::string release(bool *stopped);
-
   const izh_model *model;
-  std::vector<std::string> stops;
+  StopFinder finder;
   izh_utf8_stream characters = {};
-  std::string held;
 };
 
 struct GenerationOptions {
@@ -37,11 +33,11 @@ struct GenerationOptions {
 };
 
 struct Generation {
-  std::vector<int32_t> tokens;   // the end token included
-  std::string stop;              // eos, length, string or interrupt
+  std::vector<int32_t> tokens; // the end token included
+  std::string stop;            // eos, length, string or interrupt
   double promptSeconds = 0;
-  double generationSeconds = 0;  // of all tokens but the first
-  double firstTokenTime = 0;     // on the clock of now(); 0: there was none
+  double generationSeconds = 0; // of all tokens but the first
+  double firstTokenTime = 0;    // on the clock of now(); 0: there was none
 };
 
 // Runs `prompt` and then generates; `show` gets pieces of text and returns

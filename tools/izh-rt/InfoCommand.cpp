@@ -132,7 +132,8 @@ int tokenizeCommand(int count, char **words) {
   if (!arguments.parse(count, words, &status))
     return status;
   if (hasText == !file.empty())
-    return arguments.misuse(hasText ? "-p and -f exclude each other" : "-p TEXT or -f FILE is missing");
+    return arguments.misuse(hasText ? "-p and -f exclude each other"
+                                    : "-p TEXT or -f FILE is missing");
   ModelPtr model = openModel(options);
   std::vector<int32_t> ids;
   if (!model || (!file.empty() && !readFile(file, &text)) ||

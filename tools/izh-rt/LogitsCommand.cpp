@@ -20,11 +20,10 @@ struct LogitsOptions {
 class Runner {
 public:
   Runner(izh_context *context, uint32_t vocabulary, size_t piece)
-      : context(context), vocabulary(vocabulary), piece(piece),
-        logits(size_t(vocabulary) * piece) {}
+      : context(context), vocabulary(vocabulary), piece(piece), logits(size_t(vocabulary) * piece) {
+  }
 
-  bool run(const std::vector<int32_t> &tokens, const std::vector<int32_t> &beside,
-           NpyWriter &out) {
+  bool run(const std::vector<int32_t> &tokens, const std::vector<int32_t> &beside, NpyWriter &out) {
     izh_sequence *first = nullptr, *second = nullptr;
     izh_error error = {};
     if (izh_sequence_create(context, &first, &error) != IZH_OK ||

@@ -109,8 +109,8 @@ bool readIds(const std::string &path, std::vector<int32_t> *ids) {
   return true;
 }
 
-bool tokenizeText(const izh_model *model, const std::string &text, bool addBos,
-                  bool parseSpecial, std::vector<int32_t> *ids) {
+bool tokenizeText(const izh_model *model, const std::string &text, bool addBos, bool parseSpecial,
+                  std::vector<int32_t> *ids) {
   izh_tokenize_options options = {addBos, parseSpecial};
   izh_error error = {};
   // Few texts have more tokens than bytes and a few.

@@ -14,7 +14,7 @@ namespace izh::rt {
 
 struct ModelOptions {
   std::string file, variant, require, device;
-  uint64_t threads = 0;      // 0: the runtime's choice
+  uint64_t threads = 0;       // 0: the runtime's choice
   uint64_t contextTokens = 0; // 0: the command's choice
 };
 
@@ -46,8 +46,8 @@ bool readFile(const std::string &path, std::string *out);
 // The ids of a JSON list in a file. False after a message.
 bool readIds(const std::string &path, std::vector<int32_t> *ids);
 // The ids of a text. False after a message.
-bool tokenizeText(const izh_model *model, const std::string &text, bool addBos,
-                  bool parseSpecial, std::vector<int32_t> *ids);
+bool tokenizeText(const izh_model *model, const std::string &text, bool addBos, bool parseSpecial,
+                  std::vector<int32_t> *ids);
 // Bytes of a token; empty where it has none.
 std::string tokenBytes(const izh_model *model, int32_t id, bool special);
 

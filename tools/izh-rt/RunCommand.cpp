@@ -134,7 +134,9 @@ std::string timingsJson(const Timings &t) {
 Timings measure(const Generation &result, const RunOptions &options, size_t promptTokens,
                 double loaded, const izh_model_info &info, const izh_context *context) {
   size_t later = result.tokens.empty() ? 0 : result.tokens.size() - 1;
-  auto rate = [](size_t count, double seconds) { return seconds > 0 ? double(count) / seconds : 0; };
+  auto rate = [](size_t count, double seconds) {
+    return seconds > 0 ? double(count) / seconds : 0;
+  };
   return {(loaded - startTime) * 1e3,
           result.firstTokenTime > 0 ? (result.firstTokenTime - startTime) * 1e3 : 0,
           rate(promptTokens, result.promptSeconds),
@@ -181,8 +183,8 @@ int runCommand(int count, char **words) {
                   "give some text with -p");
   uint64_t tokens = contextFor(options, prompt.size(), info);
   if (prompt.size() > tokens)
-    return failed("the prompt has " + std::to_string(prompt.size()) + " tokens, but there is room for " +
-                  std::to_string(tokens) + ": shorten it" +
+    return failed("the prompt has " + std::to_string(prompt.size()) +
+                  " tokens, but there is room for " + std::to_string(tokens) + ": shorten it" +
                   (options.model.contextTokens ? " or raise --ctx" : ""));
   ContextPtr context = createContext(model.get(), options.model.threads, tokens, 1);
   if (!context)

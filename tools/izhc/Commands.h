@@ -14,7 +14,7 @@ struct CompileArguments {
   std::string model, output, target = "default", preTokenizer, printIrAfter, quant;
   std::string emit = "izh";
   std::string commandLine;
-  unsigned jobs = 0;            // threads; 0: all cores
+  unsigned jobs = 0; // threads; 0: all cores
   bool exact = false, stats = false;
 };
 int compile(const CompileArguments &arguments);

@@ -99,8 +99,8 @@ static void printStats(const CompileReport &report, llvm::raw_ostream &out) {
 int compile(const CompileArguments &arguments) {
   if (llvm::Error error = checkUsage(arguments))
     return report(std::move(error), kWrongUsage);
-  auto targets = chooseTargets(allTargets(), arguments.target,
-                               {izh::cpu_arch(), izh::cpu_features()});
+  auto targets =
+      chooseTargets(allTargets(), arguments.target, {izh::cpu_arch(), izh::cpu_features()});
   if (!targets)
     return report(targets.takeError(), kWrongUsage);
 
@@ -118,8 +118,8 @@ int compile(const CompileArguments &arguments) {
     options.ir = &llvm::outs();
   options.compiler = "izhc " IZH_VERSION " with LLVM " LLVM_VERSION_STRING;
   options.commandLine = arguments.commandLine;
-  options.threads = arguments.jobs ? arguments.jobs
-                                   : llvm::hardware_concurrency().compute_thread_count();
+  options.threads =
+      arguments.jobs ? arguments.jobs : llvm::hardware_concurrency().compute_thread_count();
   auto result = [&] {
     ProgressBar bar;
     std::mutex mutex;

@@ -108,14 +108,11 @@ llvm::json::Object describe(const MappedFile &file, const schema::Artifact &arti
   result["sections"] = Object{{"weights", number(size(artifact.weights_section()))},
                               {"constants", number(size(artifact.constants_section()))},
                               {"tokenizer", number(size(artifact.tokenizer_section()))}};
-  result["plan"] = Object{{"kernels", number(count(plan.kernels()))},
-                          {"dispatches", number(count(plan.dispatches()))},
-                          {"states", number(count(plan.states()))},
-                          {"arena_bytes", number(plan.arena_bytes())},
-                          {"max_tokens", number(plan.max_tokens())},
-                          {"max_outputs", number(plan.max_outputs())},
-                          {"page_tokens", number(plan.page_tokens())},
-                          {"page_bytes", number(pageBytes(plan))}};
+  result["plan"] = Object{
+      {"kernels", number(count(plan.kernels()))},  {"dispatches", number(count(plan.dispatches()))},
+      {"states", number(count(plan.states()))},    {"arena_bytes", number(plan.arena_bytes())},
+      {"max_tokens", number(plan.max_tokens())},   {"max_outputs", number(plan.max_outputs())},
+      {"page_tokens", number(plan.page_tokens())}, {"page_bytes", number(pageBytes(plan))}};
   Object weights;
   for (auto &[name, total] : formats(artifact))
     weights[name] = Object{{"count", number(total.count)}, {"bytes", number(total.bytes)}};
@@ -185,7 +182,8 @@ llvm::Error inspectArtifact(const MappedFile &file, bool json) {
     llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(facts)));
     return llvm::Error::success();
   }
-  for (llvm::StringRef key : {"file", "bytes", "model", "plan", "sections", "formats", "provenance"})
+  for (llvm::StringRef key :
+       {"file", "bytes", "model", "plan", "sections", "formats", "provenance"})
     if (const llvm::json::Value *value = facts.get(key))
       printGroup(key, *value, 0);
   printVariants(*facts.getArray("variants"));

@@ -21,9 +21,8 @@ int inspect(const InspectArguments &arguments) {
   auto file = MappedFile::open(arguments.file);
   if (!file)
     return report(file.takeError());
-  llvm::Error error = isArtifact((*file)->bytes())
-                          ? inspectArtifact(**file, arguments.json)
-                          : inspectModel(arguments.file, arguments.json);
+  llvm::Error error = isArtifact((*file)->bytes()) ? inspectArtifact(**file, arguments.json)
+                                                   : inspectModel(arguments.file, arguments.json);
   return error ? report(std::move(error)) : kDone;
 }
 

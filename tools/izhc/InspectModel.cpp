@@ -90,8 +90,7 @@ void printText(const ModelSource &source) {
   out << llvm::formatv("{0}: {1}, {2}\n\nmetadata\n", source.fileName(), source.kindName(),
                        megabytes(source.fileBytes()));
   for (const MetaInfo &meta : source.metadata())
-    out << llvm::formatv("  {0,-40} {1,-8} {2}\n", plain(meta.key), meta.type,
-                         meta.value);
+    out << llvm::formatv("  {0,-40} {1,-8} {2}\n", plain(meta.key), meta.type, meta.value);
   out << "\ntensors\n";
   for (const TensorInfo &tensor : source.tensors()) {
     std::string shape;

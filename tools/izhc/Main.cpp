@@ -15,9 +15,9 @@ std::string quoteWords(int count, char **words) {
   std::string line = "izhc";
   for (int i = 1; i < count; ++i) {
     std::string word = words[i];
-    bool plain = !word.empty() && word.find_first_not_of(
-                                      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                      "0123456789-_=+,./:@%") == std::string::npos;
+    bool plain = !word.empty() &&
+                 word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                        "0123456789-_=+,./:@%") == std::string::npos;
     line += ' ';
     if (plain) {
       line += word;

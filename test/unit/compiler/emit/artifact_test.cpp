@@ -60,8 +60,11 @@ protected:
     facts.vocabulary = 20;
     facts.context = 64;
     plan.kernels = {"first", "second"};
-    plan.dispatches = {{1, {{emit::Space::Weights, 0, 64}, {emit::Space::Input, 2, 0}}, 5,
-                        emit::Extent::Tiles, 3}};
+    plan.dispatches = {{1,
+                        {{emit::Space::Weights, 0, 64}, {emit::Space::Input, 2, 0}},
+                        5,
+                        emit::Extent::Tiles,
+                        3}};
     plan.statePageBytes = {4096, 8192};
     plan.arenaBytes = 1 << 20;
     plan.logitsOffset = 128;
@@ -84,8 +87,8 @@ protected:
   }
 
   llvm::Expected<emit::ArtifactSizes> write(unsigned threads = 2) {
-    return emit::writeArtifact(path, {plan, facts, provenance, variants, tokenizer, tensors,
-                                      threads, nullptr});
+    return emit::writeArtifact(
+        path, {plan, facts, provenance, variants, tokenizer, tensors, threads, nullptr});
   }
 
   const schema::Artifact *readBack() {
@@ -113,9 +116,7 @@ protected:
     return bytes;
   }
 
-  size_t filesInFolder() {
-    return std::distance(std::filesystem::directory_iterator(folder), {});
-  }
+  size_t filesInFolder() { return std::distance(std::filesystem::directory_iterator(folder), {}); }
 };
 
 TEST_F(ArtifactTest, KeepsFactsPlanAndProvenance) {
