@@ -185,6 +185,7 @@ def EmbedOp : PackOp<"embed"> {
     $ids `,` $weight (`into` $into^)? attr-dict
     `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 def RopeTableOp : PackOp<"rope_table"> {
@@ -203,6 +204,7 @@ def RopeTableOp : PackOp<"rope_table"> {
     $positions `,` $frequencies (`into` $into^)? attr-dict
     `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 def QuantizeOp : PackOp<"quantize", [AttrSizedOperandSegments]> {
@@ -232,6 +234,7 @@ def QuantizeOp : PackOp<"quantize", [AttrSizedOperandSegments]> {
     $input (`norm` $norm^)? (`indices` $indices^)? (`into` $into^)? attr-dict
     `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 def MatmulOp : PackOp<"matmul", [AttrSizedOperandSegments]> {
@@ -263,6 +266,7 @@ def MatmulOp : PackOp<"matmul", [AttrSizedOperandSegments]> {
     (`residual` $residual^)? (`into` $into^)? attr-dict
     `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 def MatmulHeadsOp : PackOp<"matmul_heads", [AttrSizedOperandSegments]> {
@@ -294,6 +298,7 @@ def MatmulHeadsOp : PackOp<"matmul_heads", [AttrSizedOperandSegments]> {
     `slots` $slots `cache` $cache (`into` $queries^)? attr-dict
     `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 def AttentionOp : PackOp<"attention"> {
@@ -317,6 +322,7 @@ def AttentionOp : PackOp<"attention"> {
     $queries `cache` $cache `tiles` $tiles `pages` $pages (`into` $into^)?
     attr-dict `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -32,7 +32,7 @@ def LowerPackToPlan : Pass<"izh-lower-pack-to-plan", "::mlir::ModuleOp"> {
     plan.dispatch @matmul_1 ...
     ```
 
-    An op that has no kernel, or a head size that doesn't fit into tiles, is an error.
+    An op that has no kernel is an error.
   }];
   let dependentDialects = ["::izhc::plan::PlanDialect", "::izhc::pack::PackDialect"];
 }

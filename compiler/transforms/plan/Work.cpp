@@ -9,8 +9,6 @@
 
 namespace izhc {
 
-using llvm::FailureOr;
-
 // Large enough that taking a piece costs nothing, small enough that threads
 // end together.
 static constexpr int64_t kPieceBytes = 768 << 10;
@@ -25,7 +23,7 @@ static plan::Extent extentOf(pack::RowSet rows) {
   return rows == pack::RowSet::Tokens ? plan::Extent::Tokens : plan::Extent::Outputs;
 }
 
-static FailureOr<Work> divide(pack::MatmulOp op) {
+static Work divide(pack::MatmulOp op) {
   int64_t tiles = 0, bytes = 0, first = -1;
   for (mlir::Value weight : op.getWeights()) {
     auto type = llvm::cast<pack::WeightType>(weight.getType());
@@ -36,28 +34,23 @@ static FailureOr<Work> divide(pack::MatmulOp op) {
   }
   // Gate and up are computed together.
   int64_t units = op.getEpilogue() == pack::Epilogue::SiluGate ? first : tiles;
-  return Work{units, plan::Extent::Fixed, grainFor(units, bytes)};
+  return {units, plan::Extent::Fixed, grainFor(units, bytes)};
 }
 
-static FailureOr<Work> divide(pack::MatmulHeadsOp op) {
-  if (op.getWeights().size() != 3)
-    return op.emitError("needs three matrices, for queries, keys and values");
+static Work divide(pack::MatmulHeadsOp op) {
   int64_t group = std::lcm<int64_t>(op.getHeadDim(), PackedLayout::kTileRows);
   int64_t units = 0, bytes = 0;
   for (mlir::Value weight : op.getWeights()) {
     auto type = llvm::cast<pack::WeightType>(weight.getType());
-    if (type.getRows() % group != 0)
-      return op.emitError("a matrix of ")
-             << type.getRows() << " rows can't be cut into groups of " << group
-             << " rows, which heads of " << op.getHeadDim() << " values need";
-    units += type.getRows() / group;
-    bytes += type.getRows() / PackedLayout::kTileRows * Placement::tileBytes(type);
+    // The last group of a matrix may be a part of one.
+    units += llvm::divideCeil(type.getRows(), group);
+    bytes += llvm::divideCeil(type.getRows(), PackedLayout::kTileRows) * Placement::tileBytes(type);
   }
-  return Work{units, plan::Extent::Fixed, grainFor(units, bytes)};
+  return {units, plan::Extent::Fixed, grainFor(units, bytes)};
 }
 
-FailureOr<Work> divideWork(mlir::Operation *op) {
-  return llvm::TypeSwitch<mlir::Operation *, FailureOr<Work>>(op)
+Work divideWork(mlir::Operation *op) {
+  return llvm::TypeSwitch<mlir::Operation *, Work>(op)
       .Case<pack::MatmulOp, pack::MatmulHeadsOp>([](auto typed) { return divide(typed); })
       .Case([](pack::QuantizeOp typed) { return Work{1, extentOf(typed.getRowSet()), 1}; })
       .Case([](pack::AttentionOp typed) {

@@ -14,8 +14,7 @@ struct Work {
   int64_t grain = 1;
 };
 
-// Fails with a diagnostic if the op's sizes don't fit into units. `op` is one
-// of those of PackOps.td that become kernels, in tensor form.
-llvm::FailureOr<Work> divideWork(mlir::Operation *op);
+// `op` is one of those of PackOps.td that become kernels, in tensor form.
+Work divideWork(mlir::Operation *op);
 
 } // namespace izhc

@@ -10,3 +10,206 @@ func.func @dot(%acc: vector<4xi32>, %codes: vector<8xi8>) {
 
 // expected-error @+1 {{expected f32, block32 or block256, found 'block64'}}
 func.func private @kind(!pack.act<64 x block64, sums false, corr32 [], corr16 []>)
+
+// -----
+
+func.func @embed_width(%i: tensor<?xi32>, %w: !pack.weight<10 x 64, "f16">) {
+  // expected-error @+1 {{needs rows of float32 of width 64 as its result, but has 'tensor<?x32xf32>'}}
+  %x = pack.embed %i, %w : (tensor<?xi32>, !pack.weight<10 x 64, "f16">) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @embed_matrix(%i: tensor<?xi32>, %w: tensor<10x64xf32>) {
+  // expected-error @+1 {{can't take this type as its matrix: 'tensor<10x64xf32>'}}
+  %x = pack.embed %i, %w : (tensor<?xi32>, tensor<10x64xf32>) -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @embed_ids(%i: tensor<?xf32>, %w: !pack.weight<10 x 64, "f16">) {
+  // expected-error @+1 {{needs an array of int32 as its ids, but has 'tensor<?xf32>'}}
+  %x = pack.embed %i, %w : (tensor<?xf32>, !pack.weight<10 x 64, "f16">) -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+plan.kernel @no_destination(%i: memref<?xi32>, %w: !pack.weight<10 x 64, "f16">) {
+  // expected-error @+1 {{needs a destination or results, not both and not none}}
+  pack.embed %i, %w : (memref<?xi32>, !pack.weight<10 x 64, "f16">) -> ()
+}
+
+// -----
+
+func.func @table_width(%p: tensor<?xi32>, %f: tensor<4xf32>) {
+  // expected-error @+1 {{needs rows of float32 of width 8 as its result}}
+  %t = pack.rope_table %p, %f : (tensor<?xi32>, tensor<4xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+
+func.func @norm_length(%x: tensor<?x64xf32>, %n: tensor<32xf32>) {
+  // expected-error @+1 {{needs a float32 vector of length 64 as its norm, but has 'tensor<32xf32>'}}
+  %a = pack.quantize %x norm %n : (tensor<?x64xf32>, tensor<32xf32>) -> !a
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+
+func.func @selected_tokens(%x: tensor<?x64xf32>, %i: tensor<?xi32>) {
+  // expected-error @+1 {{selects rows, so its row set must be outputs}}
+  %a = pack.quantize %x indices %i : (tensor<?x64xf32>, tensor<?xi32>) -> !a
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+
+func.func @no_matrix(%a: !a) {
+  // expected-error @+1 {{needs at least one matrix}}
+  %y = pack.matmul %a weights() : (!a) -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<16 x 32, "f16">
+
+func.func @columns(%a: !a, %w: !w) {
+  // expected-error @+1 {{multiplies activations of width 64 with a matrix of 32 columns}}
+  %y = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<16 x 64, "f16">
+
+func.func @biases(%a: !a, %w: !w, %b: tensor<16xf32>) {
+  // expected-error @+1 {{has 1 biases, but not one for each of its 2 matrices}}
+  %y = pack.matmul %a weights(%w, %w) biases(%b) : (!a, !w, !w, tensor<16xf32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<16 x 64, "f16">
+
+func.func @gate(%a: !a, %w: !w) {
+  // expected-error @+1 {{needs gate and up of equal shape for its epilogue}}
+  %y = pack.matmul %a weights(%w) {epilogue = 2 : i32} : (!a, !w) -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<16 x 64, "f16">
+
+func.func @residual(%a: !a, %w: !w) {
+  // expected-error @+1 {{has a residual exactly if it is a tensor form that adds}}
+  %y = pack.matmul %a weights(%w) {epilogue = 1 : i32} : (!a, !w) -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<32 x 64, "f16">
+!kv = !pack.kv<2 x 16, page 64>
+
+func.func @results(%a: !a, %w: !w, %s: tensor<?xi32>, %c: !kv) {
+  // expected-error @+1 {{has the wrong count of results: 1}}
+  %q = pack.matmul_heads %a weights(%w, %w, %w) slots %s cache %c {head_dim = 16, rotary = 0, rope = 0 : i32}
+      : (!a, !w, !w, !w, tensor<?xi32>, !kv) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<32 x 64, "f16">
+!kv = !pack.kv<2 x 16, page 64>
+
+func.func @two_matrices(%a: !a, %w: !w, %s: tensor<?xi32>, %c: !kv) {
+  // expected-error @+1 {{needs three matrices, for queries, keys and values}}
+  %q, %d = pack.matmul_heads %a weights(%w, %w) slots %s cache %c {head_dim = 16, rotary = 0, rope = 0 : i32}
+      : (!a, !w, !w, tensor<?xi32>, !kv) -> (tensor<?x32xf32>, !kv)
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<32 x 64, "f16">
+!kv = !pack.kv<1 x 16, page 64>
+
+func.func @cache(%a: !a, %w: !w, %s: tensor<?xi32>, %c: !kv) {
+  // expected-error @+1 {{makes keys and values that don't fit into its cache}}
+  %q, %d = pack.matmul_heads %a weights(%w, %w, %w) slots %s cache %c {head_dim = 16, rotary = 0, rope = 0 : i32}
+      : (!a, !w, !w, !w, tensor<?xi32>, !kv) -> (tensor<?x32xf32>, !kv)
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!q = !pack.weight<40 x 64, "f16">
+!w = !pack.weight<32 x 64, "f16">
+!kv = !pack.kv<2 x 16, page 64>
+
+func.func @queries(%a: !a, %q: !q, %w: !w, %s: tensor<?xi32>, %c: !kv) {
+  // expected-error @+1 {{can't cut its queries into heads}}
+  %r, %d = pack.matmul_heads %a weights(%q, %w, %w) slots %s cache %c {head_dim = 16, rotary = 0, rope = 0 : i32}
+      : (!a, !q, !w, !w, tensor<?xi32>, !kv) -> (tensor<?x40xf32>, !kv)
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<32 x 64, "f16">
+!kv = !pack.kv<2 x 16, page 64>
+
+func.func @no_table(%a: !a, %w: !w, %s: tensor<?xi32>, %c: !kv) {
+  // expected-error @+1 {{has a table exactly if its heads are turned}}
+  %q, %d = pack.matmul_heads %a weights(%w, %w, %w) slots %s cache %c {head_dim = 16, rotary = 16, rope = 1 : i32}
+      : (!a, !w, !w, !w, tensor<?xi32>, !kv) -> (tensor<?x32xf32>, !kv)
+  return
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<32 x 64, "f16">
+!kv = !pack.kv<2 x 16, page 64>
+
+func.func @rotary(%a: !a, %w: !w, %t: tensor<?x32xf32>, %s: tensor<?xi32>, %c: !kv) {
+  // expected-error @+1 {{can only turn an even number of a head's values}}
+  %q, %d = pack.matmul_heads %a weights(%w, %w, %w) table %t slots %s cache %c {head_dim = 16, rotary = 32, rope = 1 : i32}
+      : (!a, !w, !w, !w, tensor<?x32xf32>, tensor<?xi32>, !kv) -> (tensor<?x32xf32>, !kv)
+  return
+}
+
+// -----
+
+!kv = !pack.kv<2 x 16, page 64>
+
+func.func @heads(%q: tensor<?x48xf32>, %c: !kv, %i: tensor<?xi32>) {
+  // expected-error @+1 {{needs as many query heads as key heads, or a multiple, and tiles of at least one row}}
+  %o = pack.attention %q cache %c tiles %i pages %i {heads = 3, scale = 1.0 : f32, tile = 8}
+      : (tensor<?x48xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x48xf32>
+  return
+}

@@ -50,24 +50,3 @@ func.func @step() -> tensor<?x64xf32> {
   %b = pack.quantize %x : (tensor<?x64xf32>) -> !a
   return %y : tensor<?x64xf32>
 }
-
-// -----
-
-!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
-!w = !pack.weight<24 x 64, "f16">
-!kv = !pack.kv<1 x 24, page 64>
-
-// Heads of 24 rows fill tiles of 16 only in pairs.
-func.func @step() -> tensor<?x24xf32> {
-  %ids = pack.input ids : tensor<?xi32>
-  %slots = pack.input slots : tensor<?xi32>
-  %e = pack.weight "e" : !pack.weight<64 x 64, "f16">
-  %w = pack.weight "w" : !w
-  %c = pack.state "c" : !kv
-  %x = pack.embed %ids, %e : (tensor<?xi32>, !pack.weight<64 x 64, "f16">) -> tensor<?x64xf32>
-  %a = pack.quantize %x : (tensor<?x64xf32>) -> !a
-  // expected-error @+1 {{a matrix of 24 rows can't be cut into groups of 48 rows, which heads of 24 values need}}
-  %q, %d = pack.matmul_heads %a weights(%w, %w, %w) slots %slots cache %c {head_dim = 24, rotary = 0, rope = 0 : i32}
-      : (!a, !w, !w, !w, tensor<?xi32>, !kv) -> (tensor<?x24xf32>, !kv)
-  return %q : tensor<?x24xf32>
-}

@@ -1,0 +1,215 @@
+// Verifiers of the ops that become kernels. They hold in both forms: what is a
+// tensor in one is a memref in the other.
+
+#include "dialects/pack/Pack.h"
+
+namespace izhc::pack {
+
+using llvm::LogicalResult;
+using mlir::Operation;
+using mlir::Type;
+using mlir::Value;
+
+namespace {
+
+// The size of the last dimension if `type` is an array of that rank and
+// element with a fixed last dimension, else -1.
+int64_t lastSize(Type type, int64_t rank, bool isFloat) {
+  auto shaped = llvm::dyn_cast<mlir::ShapedType>(type);
+  if (!shaped || !shaped.hasRank() || shaped.getRank() != rank ||
+      (isFloat ? !shaped.getElementType().isF32() : !shaped.getElementType().isInteger(32)))
+    return -1;
+  return shaped.getShape().back();
+}
+
+// Checks with the first failure kept, as a sentence at the op.
+class Checker {
+public:
+  explicit Checker(Operation *op) : op(op) {}
+
+  void rows(Value value, const char *what, int64_t width) { rows(value.getType(), what, width); }
+  void rows(Type type, const char *what, int64_t width) {
+    if (!bad && lastSize(type, 2, true) != width)
+      fail(op->emitOpError("needs rows of float32 of width ")
+            << width << " as its " << what << ", but has " << type);
+  }
+  void vector(Value value, const char *what, int64_t count) {
+    if (!bad && value && lastSize(value.getType(), 1, true) != count)
+      fail(op->emitOpError("needs a float32 vector of length ")
+            << count << " as its " << what << ", but has " << value.getType());
+  }
+  void numbers(Value value, const char *what) {
+    auto shaped = llvm::dyn_cast<mlir::ShapedType>(value.getType());
+    if (!bad && (!shaped || !shaped.getElementType().isInteger(32)))
+      fail(op->emitOpError("needs an array of int32 as its ")
+            << what << ", but has " << value.getType());
+  }
+  // Returns the type, or null after a failure.
+  template <typename T> T as(Type type, const char *what) {
+    auto typed = llvm::dyn_cast<T>(type);
+    if (!bad && !typed)
+      fail(op->emitOpError("can't take this type as its ") << what << ": " << type);
+    return typed;
+  }
+  // One of destination and results, not both.
+  void oneForm(Value into, size_t results) {
+    if (!bad && bool(into) == (op->getNumResults() != 0))
+      fail(op->emitOpError("needs a destination or results, not both and not none"));
+    if (!bad && !into && op->getNumResults() != results)
+      fail(op->emitOpError("has the wrong count of results: ") << op->getNumResults());
+  }
+  template <typename Message> void require(bool holds, Message message) {
+    if (!bad && !holds)
+      fail(op->emitOpError(message));
+  }
+  // Matrices whose columns fit `act`, and a bias for each or none. Returns the
+  // rows of all together.
+  int64_t matrices(ActType act, mlir::ValueRange weights, mlir::ValueRange biases) {
+    if (!bad && !biases.empty() && biases.size() != weights.size())
+      fail(op->emitOpError("has ") << biases.size() << " biases, but not one for each of its "
+                                    << weights.size() << " matrices");
+    int64_t total = 0;
+    for (size_t i = 0; i < weights.size() && !bad; ++i) {
+      auto weight = as<WeightType>(weights[i].getType(), "matrix");
+      if (!weight)
+        break;
+      if (weight.getCols() != act.getWidth())
+        fail(op->emitOpError("multiplies activations of width ")
+              << act.getWidth() << " with a matrix of " << weight.getCols() << " columns");
+      if (!biases.empty())
+        vector(biases[i], "bias", weight.getRows());
+      total += weight.getRows();
+    }
+    return total;
+  }
+
+  bool failed() const { return bad; }
+  LogicalResult result() { return mlir::success(!bad); }
+
+private:
+  // The diagnostic goes out when its temporary ends.
+  void fail(mlir::InFlightDiagnostic &&) { bad = true; }
+
+  Operation *op;
+  bool bad = false;
+};
+
+Type resultType(Operation *op, Value into) {
+  return into ? into.getType() : op->getResult(0).getType();
+}
+
+} // namespace
+
+LogicalResult EmbedOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  check.numbers(getIds(), "ids");
+  auto weight = check.as<WeightType>(getWeight().getType(), "matrix");
+  if (!check.failed())
+    check.rows(resultType(*this, getInto()), "result", weight.getCols());
+  return check.result();
+}
+
+LogicalResult RopeTableOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  check.numbers(getPositions(), "positions");
+  int64_t count = lastSize(getFrequencies().getType(), 1, true);
+  check.vector(getFrequencies(), "frequencies", std::max<int64_t>(count, 1));
+  if (!check.failed())
+    check.rows(resultType(*this, getInto()), "result", 2 * count);
+  return check.result();
+}
+
+LogicalResult QuantizeOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  if (check.failed())
+    return check.result();
+  auto act = check.as<ActType>(resultType(*this, getInto()), "result");
+  if (!act)
+    return check.result();
+  check.rows(getInput(), "input", act.getWidth());
+  check.vector(getNorm(), "norm", act.getWidth());
+  if (getIndices()) {
+    check.numbers(getIndices(), "indices");
+    check.require(getRowSet() == RowSet::Outputs, "selects rows, so its row set must be outputs");
+  }
+  return check.result();
+}
+
+LogicalResult MatmulOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  auto act = check.as<ActType>(getAct().getType(), "activations");
+  if (!act || check.failed())
+    return check.result();
+  check.require(!getWeights().empty(), "needs at least one matrix");
+  int64_t width = check.matrices(act, getWeights(), getBiases());
+  if (check.failed())
+    return check.result();
+  if (getEpilogue() == Epilogue::SiluGate) {
+    auto rows = [&](size_t i) { return llvm::cast<WeightType>(getWeights()[i].getType()).getRows(); };
+    check.require(getWeights().size() == 2 && rows(0) == rows(1),
+                  "needs gate and up of equal shape for its epilogue");
+    width /= 2;
+  }
+  check.rows(resultType(*this, getInto()), "result", width);
+  check.require(bool(getResidual()) == (getEpilogue() == Epilogue::Add && !getInto()),
+                "has a residual exactly if it is a tensor form that adds");
+  if (getResidual())
+    check.rows(getResidual(), "residual", width);
+  return check.result();
+}
+
+LogicalResult MatmulHeadsOp::verify() {
+  Checker check(*this);
+  check.oneForm(getQueries(), 2);
+  auto act = check.as<ActType>(getAct().getType(), "activations");
+  auto cache = check.as<KvType>(getCache().getType(), "cache");
+  if (!act || !cache || check.failed())
+    return check.result();
+  check.require(getWeights().size() == 3, "needs three matrices, for queries, keys and values");
+  check.matrices(act, getWeights(), getBiases());
+  if (check.failed())
+    return check.result();
+  auto rows = [&](size_t i) { return llvm::cast<WeightType>(getWeights()[i].getType()).getRows(); };
+  int64_t dim = getHeadDim(), kv = cache.getHeads() * cache.getDim();
+  check.require(dim == cache.getDim() && rows(1) == kv && rows(2) == kv,
+                "makes keys and values that don't fit into its cache");
+  check.require(dim > 0 && rows(0) % dim == 0, "can't cut its queries into heads");
+  if (check.failed())
+    return check.result();
+  check.rows(resultType(*this, getQueries()), "queries", rows(0));
+  check.vector(getQNorm(), "q_norm", dim);
+  check.vector(getKNorm(), "k_norm", dim);
+  check.numbers(getSlots(), "slots");
+  int64_t rotary = getRotary();
+  check.require(bool(getTable()) == (getRope() != RopeStyle::None),
+                "has a table exactly if its heads are turned");
+  if (getTable()) {
+    check.require(rotary >= 2 && rotary % 2 == 0 && rotary <= dim,
+                  "can only turn an even number of a head's values");
+    check.rows(getTable(), "table", rotary);
+  }
+  return check.result();
+}
+
+LogicalResult AttentionOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  auto cache = check.as<KvType>(getCache().getType(), "cache");
+  if (!cache || check.failed())
+    return check.result();
+  check.numbers(getTiles(), "tiles");
+  check.numbers(getPages(), "pages");
+  int64_t heads = getHeads(), tile = getTile();
+  check.require(heads > 0 && cache.getHeads() > 0 && heads % cache.getHeads() == 0 && tile > 0,
+                "needs as many query heads as key heads, or a multiple, and tiles of at least one row");
+  check.rows(getQueries(), "queries", heads * cache.getDim());
+  if (!check.failed())
+    check.rows(resultType(*this, getInto()), "result", heads * cache.getDim());
+  return check.result();
+}
+
+} // namespace izhc::pack
