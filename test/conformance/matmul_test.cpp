@@ -179,26 +179,28 @@ void MatmulTest::checkFormat(const FormatSpec &format, bool exact) {
     return exact ? floatActs(width) : actTypeFor({&format}, width);
   };
   Case store;
-  for (int64_t rows : {40, 16, 7})
-    store.add(format, rows, 5 * block);
+  store.add(format, 40, 5 * block);
+  store.add(format, 7, 5 * block);
   check(store, type(5 * block));
-  Case add{{}, Add};
-  add.add(format, 37, 2 * block);
-  check(add, type(2 * block));
   Case biased{{}, Add, true};
   biased.add(format, 5, block);
   biased.add(format, 32, block);
   check(biased, type(block));
+  // Code for float activations differs by format in the reading of weights only.
+  if (exact)
+    return;
+  Case add{{}, Add};
+  add.add(format, 37, 2 * block);
+  check(add, type(2 * block));
   Case gated{{}, SiluGate};
   gated.add(format, 48, 3 * block);
   gated.add(format, 48, 3 * block);
   check(gated, type(3 * block));
-  Case ragged{{}, SiluGate, true};
+  Case ragged{{}, SiluGate};
   ragged.add(format, 21, block);
   ragged.add(format, 21, block);
-  check(ragged, exact || format.kind != ElementKind::Quantized
-                    ? type(block)
-                    : widestActs(type(block).getKind(), block));
+  check(ragged, format.kind == ElementKind::Quantized ? widestActs(type(block).getKind(), block)
+                                                      : type(block));
 }
 
 TEST_P(MatmulTest, MultipliesEveryFormatWithItsActivations) {
@@ -226,6 +228,15 @@ TEST_P(MatmulTest, TakesMatricesOfDifferentFormats) {
         c.add(*format, 24, 256);
       }
     check(c, actTypeFor(formats, 256));
+  }
+}
+
+TEST_P(MatmulTest, AddsBiasesToGateAndUp) {
+  for (const FormatSpec *format : {allFormats().front(), allFormats().back()}) {
+    Case c{{}, SiluGate, true};
+    c.add(*format, 37, 256);
+    c.add(*format, 37, 256);
+    check(c, actTypeFor({format}, 256));
   }
 }
 
