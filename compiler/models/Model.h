@@ -13,10 +13,10 @@ class ModelBuilder;
 
 // What the artifact tells about the model.
 struct ModelFacts {
-  std::string architecture;   // as the file spells it
-  std::string name;           // may be empty
-  uint32_t vocabulary = 0;    // columns of the logits
-  uint32_t context = 0;       // tokens that the model was trained for
+  std::string architecture; // as the file spells it
+  std::string name;         // may be empty
+  uint32_t vocabulary = 0;  // columns of the logits
+  uint32_t context = 0;     // tokens that the model was trained for
   uint32_t embedding = 0;
   uint32_t layers = 0;
   uint64_t parameters = 0;

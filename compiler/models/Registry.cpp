@@ -36,8 +36,8 @@ static llvm::Error unknownArchitecture(const ModelSource &source, llvm::StringRe
   for (const ModelSpec *spec : allModels())
     for (llvm::StringRef name : spec->names)
       known += (known.empty() ? "" : ", ") + name.str();
-  return makeError("{0}: the architecture {1} can't be compiled; known are {2}",
-                   source.fileName(), quote(architecture), known);
+  return makeError("{0}: the architecture {1} can't be compiled; known are {2}", source.fileName(),
+                   quote(architecture), known);
 }
 
 llvm::Expected<Model> buildModel(const ModelSource &source, mlir::MLIRContext &context) {

@@ -51,8 +51,8 @@ llvm::LogicalResult EmbedOp::verify() {
 llvm::LogicalResult RmsNormOp::verify() {
   int64_t over = getOver();
   if (over < 1 || widthOf(getInput()) % over != 0)
-    return emitOpError("can't cut rows of ") << widthOf(getInput()) << " values into runs of "
-                                             << over;
+    return emitOpError("can't cut rows of ")
+           << widthOf(getInput()) << " values into runs of " << over;
   if (getScale() && widthOf(getScale()) != over)
     return emitOpError("has a scale of ") << widthOf(getScale()) << " values for runs of " << over;
   if (getEps().convertToFloat() < 0)
@@ -69,16 +69,16 @@ llvm::LogicalResult LinearOp::verify() {
   for (auto [weight, result] : llvm::zip(getWeights(), getResults())) {
     auto shape = llvm::cast<mlir::RankedTensorType>(weight.getType()).getShape();
     if (shape[1] != widthOf(getInput()))
-      return emitOpError("multiplies rows of ") << widthOf(getInput())
-             << " values with a matrix of " << shape[1] << " columns";
+      return emitOpError("multiplies rows of ")
+             << widthOf(getInput()) << " values with a matrix of " << shape[1] << " columns";
     if (shape[0] != widthOf(result))
-      return emitOpError("makes rows of ") << widthOf(result) << " values from a matrix of "
-                                           << shape[0] << " rows";
+      return emitOpError("makes rows of ")
+             << widthOf(result) << " values from a matrix of " << shape[0] << " rows";
   }
   for (auto [bias, result] : llvm::zip(getBiases(), getResults()))
     if (widthOf(bias) != widthOf(result))
-      return emitOpError("adds a bias of ") << widthOf(bias) << " values to rows of "
-                                            << widthOf(result);
+      return emitOpError("adds a bias of ")
+             << widthOf(bias) << " values to rows of " << widthOf(result);
   return mlir::success();
 }
 
@@ -108,8 +108,8 @@ llvm::LogicalResult RopeAnglesOp::verify() {
 llvm::LogicalResult RopeOp::verify() {
   int64_t dim = getHeadDim(), rotary = widthOf(getAngles());
   if (dim < 1 || widthOf(getInput()) % dim != 0)
-    return emitOpError("can't cut rows of ") << widthOf(getInput()) << " values into heads of "
-                                             << dim;
+    return emitOpError("can't cut rows of ")
+           << widthOf(getInput()) << " values into heads of " << dim;
   if (rotary % 2 != 0 || rotary > dim)
     return emitOpError("can't turn ") << rotary << " values of heads of " << dim;
   return mlir::success();
@@ -118,8 +118,8 @@ llvm::LogicalResult RopeOp::verify() {
 llvm::LogicalResult AppendOp::verify() {
   int64_t width = getCache().getType().getHeads() * getCache().getType().getDim();
   if (widthOf(getKeys()) != width || widthOf(getValues()) != width)
-    return emitOpError("needs keys and values of ") << width << " values, but has "
-           << widthOf(getKeys()) << " and " << widthOf(getValues());
+    return emitOpError("needs keys and values of ")
+           << width << " values, but has " << widthOf(getKeys()) << " and " << widthOf(getValues());
   return mlir::success();
 }
 
@@ -127,11 +127,11 @@ llvm::LogicalResult AttentionOp::verify() {
   KvCacheType cache = getCache().getType();
   int64_t heads = getHeads();
   if (heads < 1 || heads % cache.getHeads() != 0)
-    return emitOpError("can't share ") << cache.getHeads() << " key heads among " << heads
-                                       << " query heads";
+    return emitOpError("can't share ")
+           << cache.getHeads() << " key heads among " << heads << " query heads";
   if (widthOf(getQueries()) != heads * cache.getDim())
-    return emitOpError("needs queries of ") << heads * cache.getDim() << " values, but has "
-                                            << widthOf(getQueries());
+    return emitOpError("needs queries of ")
+           << heads * cache.getDim() << " values, but has " << widthOf(getQueries());
   return mlir::success();
 }
 

@@ -51,8 +51,7 @@ llvm::LogicalResult DotOp::verify() {
   int64_t lanes = llvm::cast<mlir::VectorType>(getAcc().getType()).getDimSize(0);
   int64_t bytes = llvm::cast<mlir::VectorType>(getCodes().getType()).getDimSize(0);
   if (bytes != 4 * lanes)
-    return emitOpError("needs four codes for each of the ")
-           << lanes << " lanes, but has " << bytes;
+    return emitOpError("needs four codes for each of the ") << lanes << " lanes, but has " << bytes;
   return mlir::success();
 }
 

@@ -31,18 +31,18 @@ public:
   void rows(Type type, const char *what, int64_t width) {
     if (!bad && lastSize(type, 2, true) != width)
       fail(op->emitOpError("needs rows of float32 of width ")
-            << width << " as its " << what << ", but has " << type);
+           << width << " as its " << what << ", but has " << type);
   }
   void vector(Value value, const char *what, int64_t count) {
     if (!bad && value && lastSize(value.getType(), 1, true) != count)
       fail(op->emitOpError("needs a float32 vector of length ")
-            << count << " as its " << what << ", but has " << value.getType());
+           << count << " as its " << what << ", but has " << value.getType());
   }
   void numbers(Value value, const char *what) {
     auto shaped = llvm::dyn_cast<mlir::ShapedType>(value.getType());
     if (!bad && (!shaped || !shaped.getElementType().isInteger(32)))
       fail(op->emitOpError("needs an array of int32 as its ")
-            << what << ", but has " << value.getType());
+           << what << ", but has " << value.getType());
   }
   // Returns the type, or null after a failure.
   template <typename T> T as(Type type, const char *what) {
@@ -67,7 +67,7 @@ public:
   int64_t matrices(ActType act, mlir::ValueRange weights, mlir::ValueRange biases) {
     if (!bad && !biases.empty() && biases.size() != weights.size())
       fail(op->emitOpError("has ") << biases.size() << " biases, but not one for each of its "
-                                    << weights.size() << " matrices");
+                                   << weights.size() << " matrices");
     int64_t total = 0;
     for (size_t i = 0; i < weights.size() && !bad; ++i) {
       auto weight = as<WeightType>(weights[i].getType(), "matrix");
@@ -75,7 +75,7 @@ public:
         break;
       if (weight.getCols() != act.getWidth())
         fail(op->emitOpError("multiplies activations of width ")
-              << act.getWidth() << " with a matrix of " << weight.getCols() << " columns");
+             << act.getWidth() << " with a matrix of " << weight.getCols() << " columns");
       if (!biases.empty())
         vector(biases[i], "bias", weight.getRows());
       total += weight.getRows();
@@ -149,7 +149,9 @@ LogicalResult MatmulOp::verify() {
   if (check.failed())
     return check.result();
   if (getEpilogue() == Epilogue::SiluGate) {
-    auto rows = [&](size_t i) { return llvm::cast<WeightType>(getWeights()[i].getType()).getRows(); };
+    auto rows = [&](size_t i) {
+      return llvm::cast<WeightType>(getWeights()[i].getType()).getRows();
+    };
     check.require(getWeights().size() == 2 && rows(0) == rows(1),
                   "needs gate and up of equal shape for its epilogue");
     width /= 2;
@@ -204,8 +206,9 @@ LogicalResult AttentionOp::verify() {
   check.numbers(getTiles(), "tiles");
   check.numbers(getPages(), "pages");
   int64_t heads = getHeads(), tile = getTile();
-  check.require(heads > 0 && cache.getHeads() > 0 && heads % cache.getHeads() == 0 && tile > 0,
-                "needs as many query heads as key heads, or a multiple, and tiles of at least one row");
+  check.require(
+      heads > 0 && cache.getHeads() > 0 && heads % cache.getHeads() == 0 && tile > 0,
+      "needs as many query heads as key heads, or a multiple, and tiles of at least one row");
   check.rows(getQueries(), "queries", heads * cache.getDim());
   if (!check.failed())
     check.rows(resultType(*this, getInto()), "result", heads * cache.getDim());

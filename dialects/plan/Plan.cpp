@@ -19,8 +19,8 @@ void PlanDialect::initialize() {
       >();
 }
 
-void KernelOp::build(mlir::OpBuilder &builder, mlir::OperationState &state,
-                     llvm::StringRef name, mlir::TypeRange arguments) {
+void KernelOp::build(mlir::OpBuilder &builder, mlir::OperationState &state, llvm::StringRef name,
+                     mlir::TypeRange arguments) {
   state.addAttribute(getSymNameAttrName(state.name), builder.getStringAttr(name));
   mlir::Block &block = state.addRegion()->emplaceBlock();
   for (mlir::Type type : arguments)
@@ -48,8 +48,9 @@ void KernelOp::print(mlir::OpAsmPrinter &printer) {
   printer << ' ';
   printer.printSymbolName(getSymName());
   printer << '(';
-  llvm::interleaveComma(getBody().getArguments(), printer,
-                        [&](mlir::BlockArgument argument) { printer.printRegionArgument(argument); });
+  llvm::interleaveComma(getBody().getArguments(), printer, [&](mlir::BlockArgument argument) {
+    printer.printRegionArgument(argument);
+  });
   printer << ") ";
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {getSymNameAttrName()});
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
@@ -58,8 +59,7 @@ void KernelOp::print(mlir::OpAsmPrinter &printer) {
 llvm::LogicalResult DispatchOp::verify() {
   size_t bindings = getSpaces().size();
   if (getOffsets().size() != bindings || getSizes().size() != bindings)
-    return emitOpError("needs one offset and one size for each of its ")
-           << bindings << " bindings";
+    return emitOpError("needs one offset and one size for each of its ") << bindings << " bindings";
   if (getUnits() < 1 || getGrain() < 1)
     return emitOpError("needs at least one unit and a grain of at least one");
   return mlir::success();

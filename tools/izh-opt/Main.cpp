@@ -30,9 +30,9 @@ static void registerStages() {
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<izhc::lm::LmDialect, izhc::pack::PackDialect, izhc::plan::PlanDialect,
-                  mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect,
-                  mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
-                  mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
+                  mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
+                  mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
+                  mlir::vector::VectorDialect>();
   izhc::registerLmPasses();
   izhc::registerPackPasses();
   izhc::registerPlanPasses();

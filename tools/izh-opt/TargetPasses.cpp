@@ -26,9 +26,9 @@ template <typename Derived> struct TargetPass : PassWrapper<Derived, OperationPa
   Pass::Option<std::string> target{*this, "target", llvm::cl::desc("a name of `izhc targets`")};
 
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
-                    LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect,
-                    pack::PackDialect>();
+    registry
+        .insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
+                math::MathDialect, scf::SCFDialect, vector::VectorDialect, pack::PackDialect>();
   }
 
   std::unique_ptr<Target> find() {

@@ -27,8 +27,8 @@ static llvm::Expected<uint64_t> sameForAllLayers(const ModelSource &source, cons
 static void readHeads(ModelBuilder &builder, Hyper &hyper) {
   const ModelSource &source = builder.source();
   auto number = [&](const char *name, uint64_t otherwise, uint64_t high) {
-    return builder.unwrap<uint64_t>(
-        sameForAllLayers(source, hyper.prefix + name, otherwise, high), 1);
+    return builder.unwrap<uint64_t>(sameForAllLayers(source, hyper.prefix + name, otherwise, high),
+                                    1);
   };
   hyper.heads = number("attention.head_count", 0, 1 << 14);
   if (hyper.heads == 0) {

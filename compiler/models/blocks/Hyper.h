@@ -7,16 +7,16 @@
 namespace izhc {
 
 struct Hyper {
-  std::string prefix;       // "ARCH.", what the keys begin with
+  std::string prefix; // "ARCH.", what the keys begin with
   int64_t context = 0;
   int64_t embedding = 0;
   int64_t layers = 0;
   int64_t feedForward = 0;
   int64_t heads = 0;
-  int64_t kvHeads = 0;      // divides heads
+  int64_t kvHeads = 0; // divides heads
   int64_t headDim = 0;
   float eps = 0;
-  int64_t vocabulary = 0;   // rows of the embedding matrix
+  int64_t vocabulary = 0; // rows of the embedding matrix
 };
 
 // Reads {architecture}.embedding_length and the like. After an error (see

@@ -16,7 +16,8 @@ ModelBuilder::ModelBuilder(const ModelSource &source, mlir::MLIRContext &context
   context.loadDialect<lm::LmDialect, mlir::func::FuncDialect>();
   module = mlir::ModuleOp::create(location);
   builder.setInsertionPointToEnd(module->getBody());
-  auto function = mlir::func::FuncOp::create(builder, location, "step", builder.getFunctionType({}, {}));
+  auto function =
+      mlir::func::FuncOp::create(builder, location, "step", builder.getFunctionType({}, {}));
   builder.setInsertionPointToStart(function.addEntryBlock());
 }
 
@@ -52,8 +53,9 @@ Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape
     format = (*tensor)->format->name;
     // Vectors become constants; a quantized one would be no more than a typo.
     if (shape.size() == 1 && (*tensor)->format->kind == ElementKind::Quantized)
-      fail(makeError("{0}: tensor {1} is a vector in the format {2}; vectors must be in a float format",
-                     from.fileName(), quote(name), format));
+      fail(makeError(
+          "{0}: tensor {1} is a vector in the format {2}; vectors must be in a float format",
+          from.fileName(), quote(name), format));
   } else {
     fail(tensor.takeError());
   }
@@ -100,8 +102,7 @@ Value ModelBuilder::linear(Value input, const llvm::Twine &name, int64_t rows, B
 
 Value ModelBuilder::rmsNorm(Value input, const llvm::Twine &name, int64_t over, float eps) {
   Value scale = vector(name + ".weight", over);
-  return create<lm::RmsNormOp>(input.getType(), input, scale, uint64_t(over),
-                               llvm::APFloat(eps));
+  return create<lm::RmsNormOp>(input.getType(), input, scale, uint64_t(over), llvm::APFloat(eps));
 }
 
 Value ModelBuilder::add(Value lhs, Value rhs) { return create<lm::AddOp>(lhs.getType(), lhs, rhs); }

@@ -24,8 +24,7 @@ bool moveBefore(mlir::Value value, mlir::Operation *op) {
 }
 
 bool canMerge(lm::LinearOp first, lm::LinearOp op) {
-  if (first->getBlock() != op->getBlock() ||
-      first.getBiases().empty() != op.getBiases().empty())
+  if (first->getBlock() != op->getBlock() || first.getBiases().empty() != op.getBiases().empty())
     return false;
   return llvm::all_of(llvm::drop_begin(op->getOperands()),
                       [&](mlir::Value operand) { return moveBefore(operand, first); });

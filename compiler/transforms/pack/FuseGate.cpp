@@ -22,7 +22,8 @@ pack::MatmulOp plainProduct(mlir::Value value) {
 struct Fuse : mlir::OpRewritePattern<lm::MulOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  llvm::LogicalResult matchAndRewrite(lm::MulOp op, mlir::PatternRewriter &rewriter) const override {
+  llvm::LogicalResult matchAndRewrite(lm::MulOp op,
+                                      mlir::PatternRewriter &rewriter) const override {
     mlir::Value other = op.getRhs();
     auto silu = op.getLhs().getDefiningOp<lm::SiluOp>();
     if (!silu) {

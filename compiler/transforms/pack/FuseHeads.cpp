@@ -35,9 +35,9 @@ HeadChain chainOf(Value value) {
   step(chain.rope);
   step(chain.norm);
   step(chain.matmul);
-  if (chain.matmul && (chain.matmul.getEpilogue() != pack::Epilogue::Store ||
-                       chain.matmul.getWeights().size() != 1 ||
-                       chain.matmul.getRowSet() != pack::RowSet::Tokens))
+  if (chain.matmul &&
+      (chain.matmul.getEpilogue() != pack::Epilogue::Store ||
+       chain.matmul.getWeights().size() != 1 || chain.matmul.getRowSet() != pack::RowSet::Tokens))
     chain.matmul = {};
   return chain;
 }
@@ -55,9 +55,9 @@ const char *obstacle(HeadChain q, HeadChain k, HeadChain v, int64_t dim) {
     return "only some of queries, keys and values have a bias";
   if (bool(q.rope) != bool(k.rope))
     return "only one of queries and keys is turned";
-  if (q.rope && (q.rope.getAngles() != k.rope.getAngles() ||
-                 q.rope.getStyle() != k.rope.getStyle() || int64_t(q.rope.getHeadDim()) != dim ||
-                 int64_t(k.rope.getHeadDim()) != dim))
+  if (q.rope &&
+      (q.rope.getAngles() != k.rope.getAngles() || q.rope.getStyle() != k.rope.getStyle() ||
+       int64_t(q.rope.getHeadDim()) != dim || int64_t(k.rope.getHeadDim()) != dim))
     return "queries and keys are turned differently";
   for (lm::RmsNormOp norm : {q.norm, k.norm})
     if (norm && (int64_t(norm.getOver()) != dim || !norm.getScale()))
@@ -86,15 +86,15 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     std::tie(queries, cache) = makeProducts(rewriter, op, state, q, k, v);
     Value tiles = input(rewriter, op.getLoc(), pack::StepInput::Tiles);
     Value pages = input(rewriter, op.getLoc(), pack::StepInput::Pages);
-    rewriter.replaceOpWithNewOp<pack::AttentionOp>(op, op.getType(), queries, cache, tiles, pages,
-                                                   op.getScaleAttr(), op.getHeadsAttr(),
-                                                   rewriter.getI64IntegerAttr(kTileTokens), Value());
+    rewriter.replaceOpWithNewOp<pack::AttentionOp>(
+        op, op.getType(), queries, cache, tiles, pages, op.getScaleAttr(), op.getHeadsAttr(),
+        rewriter.getI64IntegerAttr(kTileTokens), Value());
     // From the last reader to the first.
     rewriter.eraseOp(append);
     rewriter.eraseOp(state);
     for (HeadChain chain : {q, k, v})
-      for (mlir::Operation *dead : {chain.rope.getOperation(), chain.norm.getOperation(),
-                                    chain.matmul.getOperation()})
+      for (mlir::Operation *dead :
+           {chain.rope.getOperation(), chain.norm.getOperation(), chain.matmul.getOperation()})
         if (dead)
           rewriter.eraseOp(dead);
     return mlir::success();
@@ -106,8 +106,8 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
   }
 
   static std::pair<Value, Value> makeProducts(mlir::PatternRewriter &rewriter, lm::AttentionOp op,
-                                              lm::StateOp state, HeadChain q,
-                                              HeadChain k, HeadChain v) {
+                                              lm::StateOp state, HeadChain q, HeadChain k,
+                                              HeadChain v) {
     mlir::Location loc = q.matmul.getLoc();
     auto kv = pack::KvType::get(op.getContext(), state.getType().getHeads(),
                                 state.getType().getDim(), kPageTokens);

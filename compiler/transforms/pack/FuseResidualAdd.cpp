@@ -43,7 +43,8 @@ bool diesAt(mlir::Value rows, mlir::Operation *op) {
 struct Fuse : mlir::OpRewritePattern<lm::AddOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  llvm::LogicalResult matchAndRewrite(lm::AddOp op, mlir::PatternRewriter &rewriter) const override {
+  llvm::LogicalResult matchAndRewrite(lm::AddOp op,
+                                      mlir::PatternRewriter &rewriter) const override {
     // The right operand first: by custom it is what a layer adds.
     mlir::Value residual = op.getLhs();
     Product product = productOf(op.getRhs());

@@ -41,20 +41,21 @@ struct Lowering {
     mlir::OpBuilder builder(op);
     auto type = llvm::cast<mlir::RankedTensorType>(op.getType());
     if (type.getRank() == 1) {
-      Value vector = pack::PackVectorOp::create(builder, op.getLoc(), type, op.getNameAttr(), nullptr);
+      Value vector =
+          pack::PackVectorOp::create(builder, op.getLoc(), type, op.getNameAttr(), nullptr);
       op.replaceAllUsesWith(vector);
       op.erase();
       return mlir::success();
     }
     const FormatSpec *format = findFormat(op.getFormat());
     if (!format)
-      return op.emitError("tensor '") << op.getName() << "' has the unknown format '"
-                                      << op.getFormat() << "'";
+      return op.emitError("tensor '")
+             << op.getName() << "' has the unknown format '" << op.getFormat() << "'";
     int64_t rows = type.getDimSize(0), cols = type.getDimSize(1);
     if (cols % format->blockWeights != 0)
-      return op.emitError("tensor '") << op.getName() << "' has " << cols
-             << " columns, but its format '" << op.getFormat() << "' needs a multiple of "
-             << format->blockWeights;
+      return op.emitError("tensor '")
+             << op.getName() << "' has " << cols << " columns, but its format '" << op.getFormat()
+             << "' needs a multiple of " << format->blockWeights;
     auto packed = pack::WeightType::get(op.getContext(), rows, cols, op.getFormatAttr());
     matrices[op] = pack::PackWeightOp::create(builder, op.getLoc(), packed, op.getNameAttr());
     return mlir::success();
@@ -144,11 +145,10 @@ struct LowerLmToPack : impl::LowerLmToPackBase<LowerLmToPack> {
     getOperation().walk([&](mlir::Operation *op) { ops.push_back(op); });
     for (mlir::Operation *op : ops) {
       auto lower = [&](auto typed) { return lowering.lower(typed); };
-      LogicalResult result =
-          llvm::TypeSwitch<mlir::Operation *, LogicalResult>(op)
-              .Case<lm::WeightOp, lm::ConstantOp, lm::InputOp, lm::EmbedOp, lm::RopeAnglesOp,
-                    lm::LinearOp>(lower)
-              .Default([](mlir::Operation *) { return mlir::success(); });
+      LogicalResult result = llvm::TypeSwitch<mlir::Operation *, LogicalResult>(op)
+                                 .Case<lm::WeightOp, lm::ConstantOp, lm::InputOp, lm::EmbedOp,
+                                       lm::RopeAnglesOp, lm::LinearOp>(lower)
+                                 .Default([](mlir::Operation *) { return mlir::success(); });
       if (failed(result))
         return signalPassFailure();
     }

@@ -31,7 +31,8 @@ struct ShareQuantize : impl::ShareQuantizeBase<ShareQuantize> {
       if (op.getInto() || !op.getResult() || !typeOf(op))
         return;
       auto &earlier = byInput[op.getInput()];
-      auto *same = llvm::find_if(earlier, [&](pack::QuantizeOp other) { return sameCodes(other, op); });
+      auto *same =
+          llvm::find_if(earlier, [&](pack::QuantizeOp other) { return sameCodes(other, op); });
       if (same == earlier.end()) {
         earlier.push_back(op);
         return;

@@ -92,9 +92,8 @@ llvm::SmallVector<Value> boundOperands(mlir::Operation *op) {
 
 void createBufferForm(OpBuilder &builder, mlir::Operation *op, ValueRange arguments) {
   llvm::TypeSwitch<mlir::Operation *>(op)
-      .Case<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp,
-            pack::MatmulHeadsOp, pack::AttentionOp>(
-          [&](auto typed) { create(builder, typed, Arguments(arguments)); });
+      .Case<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp, pack::MatmulHeadsOp,
+            pack::AttentionOp>([&](auto typed) { create(builder, typed, Arguments(arguments)); });
 }
 
 } // namespace izhc

@@ -16,7 +16,6 @@ llvm::SmallVector<mlir::Value> boundOperands(mlir::Operation *op);
 
 // Builds the buffer form of `op`, for which hasKernel() holds. `arguments`
 // stand for the bound operands, then comes the destination.
-void createBufferForm(mlir::OpBuilder &builder, mlir::Operation *op,
-                      mlir::ValueRange arguments);
+void createBufferForm(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange arguments);
 
 } // namespace izhc

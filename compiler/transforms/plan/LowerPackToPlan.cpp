@@ -22,7 +22,8 @@ using mlir::Value;
 
 // Ops that only name things; they are placed when they are read.
 bool isName(mlir::Operation *op) {
-  return llvm::isa<pack::PackWeightOp, pack::PackVectorOp, pack::PackInputOp, pack::PackStateOp>(op);
+  return llvm::isa<pack::PackWeightOp, pack::PackVectorOp, pack::PackInputOp, pack::PackStateOp>(
+      op);
 }
 
 pack::RowSet rowSetOf(mlir::Operation *op) {

@@ -110,11 +110,11 @@ void Placement::writeTables(mlir::OpBuilder &builder) const {
                            type.getRows(), type.getCols(), place.offset, place.size);
   }
   for (auto [op, place] : vectors)
-    plan::ConstantOp::create(builder, op.getLoc(), op.getNameAttr(),
-                             builder.getI64IntegerAttr(
-                                 llvm::cast<mlir::MemRefType>(place.type).getNumElements()),
-                             builder.getI64IntegerAttr(place.offset),
-                             builder.getI64IntegerAttr(place.size), op.getValuesAttr());
+    plan::ConstantOp::create(
+        builder, op.getLoc(), op.getNameAttr(),
+        builder.getI64IntegerAttr(llvm::cast<mlir::MemRefType>(place.type).getNumElements()),
+        builder.getI64IntegerAttr(place.offset), builder.getI64IntegerAttr(place.size),
+        op.getValuesAttr());
   for (pack::PackStateOp op : states) {
     auto type = llvm::cast<pack::KvType>(op.getResult().getType());
     plan::StateOp::create(builder, op.getLoc(), op.getName(), type.getPageBytes());

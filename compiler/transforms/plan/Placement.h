@@ -13,9 +13,9 @@ namespace izhc {
 // What a kernel's argument is bound to.
 struct Place {
   plan::Space space = plan::Space::Arena;
-  int64_t offset = 0;   // or the number of the state or input
+  int64_t offset = 0; // or the number of the state or input
   int64_t size = 0;
-  mlir::Type type;      // of the kernel's argument
+  mlir::Type type; // of the kernel's argument
 };
 
 class Placement {

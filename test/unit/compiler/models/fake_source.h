@@ -61,8 +61,7 @@ public:
   getStringArray(llvm::StringRef) const override {
     return std::optional<std::vector<llvm::StringRef>>();
   }
-  llvm::Expected<std::optional<std::vector<float>>>
-  getFloatArray(llvm::StringRef) const override {
+  llvm::Expected<std::optional<std::vector<float>>> getFloatArray(llvm::StringRef) const override {
     return std::optional<std::vector<float>>();
   }
   llvm::Expected<std::optional<std::vector<int64_t>>>

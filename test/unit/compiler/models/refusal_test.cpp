@@ -34,8 +34,7 @@ TEST(ModelRefusalTest, NamesEachMissingKey) {
 
 TEST(ModelRefusalTest, NamesEachKeyThatIsZeroOrAbsurd) {
   for (const char *key : {"context_length", "embedding_length", "block_count",
-                          "feed_forward_length", "attention.head_count",
-                          "attention.head_count_kv"})
+                          "feed_forward_length", "attention.head_count", "attention.head_count_kv"})
     for (double value : {0.0, 4e9})
       expectRefusal([&](auto &s) { s.numbers["llama." + std::string(key)] = value; },
                     "llama." + std::string(key));
@@ -80,8 +79,10 @@ TEST(ModelRefusalTest, NamesHeadsThatDontDivide) {
 
 TEST(ModelRefusalTest, NamesBadRopeParameters) {
   double nan = std::numeric_limits<double>::quiet_NaN();
-  expectRefusal([](auto &s) { s.numbers["llama.rope.dimension_count"] = 3; }, "dimension_count is 3");
-  expectRefusal([](auto &s) { s.numbers["llama.rope.dimension_count"] = 6; }, "dimension_count is 6");
+  expectRefusal([](auto &s) { s.numbers["llama.rope.dimension_count"] = 3; },
+                "dimension_count is 3");
+  expectRefusal([](auto &s) { s.numbers["llama.rope.dimension_count"] = 6; },
+                "dimension_count is 6");
   for (double base : {0.0, -1.0, nan})
     expectRefusal([&](auto &s) { s.numbers["llama.rope.freq_base"] = base; }, "rope.freq_base");
   for (double factor : {-1.0, nan})
