@@ -231,6 +231,25 @@ TEST_P(MatmulTest, TakesMatricesOfDifferentFormats) {
   }
 }
 
+// A product of several encodings reads activations with a scale for each 32
+// values, whatever the blocks of the encodings are.
+TEST_P(MatmulTest, TakesBlocksOf256WithScalesOf32) {
+  Case c;
+  for (const FormatSpec *format : allFormats())
+    if (format->kind == ElementKind::Quantized)
+      c.add(*format, 17, 512);
+  check(c, widestActs(pack::ActKind::Block32, 512));
+}
+
+// A mixture of block sizes shares activations with a scale for each 32.
+TEST_P(MatmulTest, TakesBlocksOf32And256Together) {
+  Case c;
+  for (const FormatSpec *format : allFormats())
+    if (format->kind == ElementKind::Quantized)
+      c.add(*format, 24, 512);
+  check(c, widestActs(pack::ActKind::Block32, 512));
+}
+
 TEST_P(MatmulTest, AddsBiasesToGateAndUp) {
   for (const FormatSpec *format : {allFormats().front(), allFormats().back()}) {
     Case c{{}, SiluGate, true};

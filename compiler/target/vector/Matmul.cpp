@@ -7,11 +7,17 @@ namespace izhc {
 
 using namespace mlir;
 
-llvm::FailureOr<Segment> segmentOf(KernelFrame &frame, Operation *op, Value weight, Value bias) {
+llvm::FailureOr<Segment> segmentOf(KernelFrame &frame, Operation *op, pack::ActType act,
+                                   Value weight, Value bias) {
   auto type = llvm::cast<pack::WeightType>(weight.getType());
   const FormatSpec *format = findFormat(type.getFormat().getValue());
   if (!format)
     return op->emitError("unknown weight format '") << type.getFormat().getValue() << "'";
+  bool needsBlock32 = format->kind == ElementKind::Quantized && format->blockWeights == 32;
+  if (act.getKind() == pack::ActKind::Block256 && needsBlock32)
+    return op->emitError("weights in blocks of 32 can't take block256 activations");
+  if (act.getKind() != pack::ActKind::F32 && format->kind != ElementKind::Quantized)
+    return op->emitError("float weights need f32 activations");
   if (format->hasMin && format->subWeights == 16)
     return op->emitError("weight format '")
            << format->name << "' has minima for blocks of 16, which products don't support yet";
@@ -60,7 +66,7 @@ LogicalResult MatmulEmitter::emit() {
   llvm::SmallVector<Segment> segments;
   for (auto [i, weight] : llvm::enumerate(op.getWeights())) {
     auto segment =
-        segmentOf(frame, op, weight, op.getBiases().empty() ? Value() : op.getBiases()[i]);
+        segmentOf(frame, op, act, weight, op.getBiases().empty() ? Value() : op.getBiases()[i]);
     if (failed(segment))
       return failure();
     segments.push_back(*segment);

@@ -57,7 +57,7 @@ LogicalResult HeadsEmitter::emit() {
   int64_t unit = 0;
   for (auto [role, weight] : llvm::enumerate(op.getWeights())) {
     auto segment =
-        segmentOf(frame, op, weight, op.getBiases().empty() ? Value() : op.getBiases()[role]);
+        segmentOf(frame, op, act, weight, op.getBiases().empty() ? Value() : op.getBiases()[role]);
     if (failed(segment))
       return failure();
     if (segment->rows % headDim)

@@ -17,9 +17,10 @@ struct Segment {
   }
 };
 
-// Fails with a diagnostic on `op` if the weight's format has no vector code.
-llvm::FailureOr<Segment> segmentOf(KernelFrame &frame, mlir::Operation *op, mlir::Value weight,
-                                   mlir::Value bias);
+// Fails with a diagnostic on `op` if there is no vector code for products of
+// the weight's format with such activations.
+llvm::FailureOr<Segment> segmentOf(KernelFrame &frame, mlir::Operation *op, pack::ActType act,
+                                   mlir::Value weight, mlir::Value bias);
 
 // The share of the frame's units that lies in [firstUnit, firstUnit + units),
 // counted from firstUnit; may be empty (begin == end).

@@ -4,6 +4,7 @@
 //   block32    acc += float(dot of 32) * (d * scale)            (+ m * sum)
 //   block256   part += (float(dot) * 2^e) * sub                 one 256
 //              acc += part * (d * step)  (- (sum of sub-minima * sums) * (dmin * step))
+//   block32 with weights in blocks of 256: as block256 with scale for 2^e, step 1
 //   f32        acc += weight * x, the weights expanded to float32
 
 #include "compiler/target/vector/TileProduct.h"
@@ -61,7 +62,7 @@ void TileProduct::emitParts(Parts parts, Value first, int64_t rows, Value out, i
     sums = floatUnits(parts, first, rows);
   else if (type.getKind() == pack::ActKind::F32)
     sums = expandedUnits(parts, first, rows);
-  else if (type.getKind() == pack::ActKind::Block32)
+  else if (reader.spec.blockWeights == 32)
     sums = block32Units(parts, first, rows);
   else
     sums = block256Units(parts, first, rows);
@@ -170,6 +171,7 @@ void TileProduct::chunkOfBlock256(const Parts &parts, Value unit, Value chunk,
   for (int64_t p = 0; p < parts.count && reader.hasSubs(); ++p)
     dwords.push_back(reader.subDwords(bytes[p], k.at(subs, p * 4 * lanes)));
   int64_t step = spec.subWeights == 16 ? 16 : 32;
+  bool grouped = type.getKind() == pack::ActKind::Block256;
   Type ints = k.vec(lanes, k.i32()), floats = k.vec(lanes, k.f32());
   for (int64_t kk = 0; kk < 64; kk += step) {
     Values products = dots(planes, bytes, place, rows, kk, step);
@@ -180,13 +182,15 @@ void TileProduct::chunkOfBlock256(const Parts &parts, Value unit, Value chunk,
         minima.push_back(reader.subMin(dword, kk));
     }
     for (int64_t r = 0; r < rows; ++r) {
-      Value exponent = rowValue(k.i32(), place.exponents, r, kk / 32 * 4);
+      Value factor = rowValue(grouped ? k.i32() : k.f32(), grouped ? place.exponents : place.scales,
+                              r, kk / 32 * 4);
       for (int64_t p = 0; p < parts.count; ++p) {
         size_t i = r * parts.count + p;
+        Value product = k.intToFloat(products[i]);
         // Times 2^e by adding to the exponent; of a zero this makes a number
         // below 2^-96, which vanishes.
-        Value raised = k.add(k.bitcast(k.intToFloat(products[i]), ints), exponent);
-        Value product = k.bitcast(raised, floats);
+        product = grouped ? k.bitcast(k.add(k.bitcast(product, ints), factor), floats)
+                          : k.mul(product, factor);
         sums[i] = reader.hasSubs() ? k.mulAdd(product, scales[p], sums[i])
                                    : k.add(product, sums[i]);
         if (spec.hasMin) {
@@ -227,12 +231,14 @@ TileProduct::Values TileProduct::block256Units(const Parts &parts, Value first, 
                          });
     Value steps = k.at(k.at(first, k.mul(u, 4)), act.scales);
     for (int64_t r = 0; r < rows; ++r) {
-      Value step = rowValue(k.f32(), steps, r, 0);
+      // Activations with a scale a block have been multiplied by it already.
+      Value step = type.getKind() == pack::ActKind::Block256 ? rowValue(k.f32(), steps, r, 0) : Value();
+      auto stepped = [&](Value scale) { return step ? k.mul(scale, step) : scale; };
       for (int64_t p = 0; p < parts.count; ++p) {
         size_t i = r * parts.count + p;
-        acc[i] = k.mulAdd(sums[i], k.mul(scales[p], step), acc[i]);
+        acc[i] = k.mulAdd(sums[i], stepped(scales[p]), acc[i]);
         if (hasMin)
-          acc[i] = k.mulAdd(sums[count + i], k.mul(minima[p], step), acc[i]);
+          acc[i] = k.mulAdd(sums[count + i], stepped(minima[p]), acc[i]);
       }
     }
     return acc;

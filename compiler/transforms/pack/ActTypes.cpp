@@ -32,6 +32,10 @@ ActType chooseActType(mlir::MLIRContext *context, int64_t width,
     if (format.signedCodes)
       corr32.insert(128);
   }
+  // Weights in blocks of 256 can read scales of 32, so that a mixture stays
+  // with integer products. Float weights need float activations.
+  if (kinds.count(ActKind::F32) == 0 && kinds.count(ActKind::Block32))
+    kinds = {ActKind::Block32};
   if (kinds.size() != 1 || *kinds.begin() == ActKind::F32)
     return ActType::get(context, width, ActKind::F32, false, {}, {});
   llvm::SmallVector<int64_t> by32(corr32.begin(), corr32.end());
