@@ -160,3 +160,21 @@ TEST(GoldenTest, Q6_K) {
   EXPECT_EQ(w[166], 0.5f * 2 * -32);
   EXPECT_EQ(w[255], 0.5f * 7 * -32);
 }
+
+TEST(GoldenTest, Q3_K) {
+  std::vector<uint8_t> block(110);
+  put16(block, 108, kHalf);
+  // Scale of sub-block 10: bits 0..3 are the high nibble of byte 96 + 2, bits
+  // 4..5 are bits 4..5 of byte 104 + 2. 0b100101 = 37.
+  block[96 + 2] = 5 << 4;
+  block[104 + 2] = 2 << 4;
+  // Weight 165 = 128 + 32 + 5: bits 0..1 are bits 2..3 of byte 32 + 32 + 5,
+  // bit 2 is bit 5 of byte 5.
+  block[32 + 32 + 5] = 2 << 2;
+  block[5] = 1 << 5;
+  std::vector<float> w = decode("q3_k", block);
+  EXPECT_EQ(w[165], 0.5f * (37 - 32) * (6 - 4));
+  EXPECT_EQ(w[166], 0.5f * (37 - 32) * -4);
+  // Sub-block 0 has scale 0 - 32.
+  EXPECT_EQ(w[0], 0.5f * -32 * -4);
+}

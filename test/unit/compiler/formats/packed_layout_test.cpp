@@ -21,7 +21,7 @@ TEST(PackedLayoutTest, UnitsHaveTheSizesOfTheDrawing) {
   const UnitSize sizes[] = {{"q4_0", 64, 576},   {"q4_1", 64, 640},   {"q5_0", 64, 704},
                             {"q5_1", 64, 768},   {"q8_0", 64, 1088},  {"q4_k", 256, 2304},
                             {"q5_k", 256, 2816}, {"q6_k", 256, 3392}, {"f32", 1, 64},
-                            {"f16", 1, 32},      {"bf16", 1, 32}};
+                            {"f16", 1, 32},      {"bf16", 1, 32},     {"q3_k", 256, 1792}};
   for (const UnitSize &size : sizes) {
     PackedLayout layout(*findFormat(size.name));
     EXPECT_EQ(layout.unitWeights, size.weights) << size.name;
