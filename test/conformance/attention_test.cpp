@@ -2,7 +2,7 @@
 // precision, and against itself with tokens grouped otherwise.
 
 #include "compiler/formats/Format.h"
-#include "test/conformance/Harness.h"
+#include "test/conformance/harness.h"
 #include <cmath>
 #include <numeric>
 
@@ -51,14 +51,16 @@ struct Sequence {
 };
 
 std::string kernelText(Shape shape) {
-  return fill(R"(
+  return fill(
+      R"(
     plan.kernel @k(%q: $row, %c: $kv, %t: memref<?x4xi32>, %p: memref<?xi32>, %o: $row) {
       pack.attention %q cache %c tiles %t pages %p into %o
         {scale = 0.125 : f32, heads = $h : i64, tile = 8 : i64}
         : ($row, $kv, memref<?x4xi32>, memref<?xi32>, $row) -> ()
-    })", {{"row", "memref<?x" + number(shape.heads * shape.dim) + "xf32>"},
-          {"kv", "!pack.kv<" + number(shape.kvHeads) + " x " + number(shape.dim) + ", page 64>"},
-          {"h", number(shape.heads)}});
+    })",
+      {{"row", "memref<?x" + number(shape.heads * shape.dim) + "xf32>"},
+       {"kv", "!pack.kv<" + number(shape.kvHeads) + " x " + number(shape.dim) + ", page 64>"},
+       {"h", number(shape.heads)}});
 }
 
 // Softmax attention of one head of one row.
@@ -120,8 +122,8 @@ void AttentionTest::check(Shape shape, int64_t context, int64_t rows) {
         ASSERT_NEAR(out[at + d], wanted[d], 3e-6) << row << " " << head << " " << d;
     }
   for (int64_t perTile : {1, 3, 5})
-    EXPECT_EQ(std::memcmp(run(kernel, s, queries, rows, perTile).data(), out.data(),
-                          4 * out.size()), 0)
+    EXPECT_EQ(
+        std::memcmp(run(kernel, s, queries, rows, perTile).data(), out.data(), 4 * out.size()), 0)
         << "the result depends on tiles: " << perTile << " rows";
 }
 

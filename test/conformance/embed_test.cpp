@@ -2,7 +2,7 @@
 // exactly. Blocks are random bits but for their float16 scales.
 
 #include "compiler/formats/PackedLayout.h"
-#include "test/conformance/Harness.h"
+#include "test/conformance/harness.h"
 
 using namespace izhc;
 using namespace izhc::conformance;
@@ -71,8 +71,12 @@ void EmbedTest::check(const FormatSpec &format, int64_t rows, int64_t cols, floa
     plan.kernel @k(%i: memref<?xi32>, %w: !pack.weight<$r x $c, "$f">, %o: $o) {
       pack.embed %i, %w into %o {scale = $s : f32}
         : (memref<?xi32>, !pack.weight<$r x $c, "$f">, $o) -> ()
-    })", {{"r", number(rows)}, {"c", number(cols)}, {"f", format.name.str()},
-          {"o", "memref<?x" + number(cols) + "xf32>"}, {"s", std::to_string(scale)}}));
+    })",
+                               {{"r", number(rows)},
+                                {"c", number(cols)},
+                                {"f", format.name.str()},
+                                {"o", "memref<?x" + number(cols) + "xf32>"},
+                                {"s", std::to_string(scale)}}));
   ASSERT_TRUE(bool(kernel));
   Array<int32_t> ids(std::vector<int32_t>{int32_t(rows) - 1, 0, 7, 16});
   Array<float> out(ids.count * cols, 0xEE);
@@ -81,9 +85,9 @@ void EmbedTest::check(const FormatSpec &format, int64_t rows, int64_t cols, floa
   for (size_t t = 0; t < ids.count; ++t)
     for (int64_t c = 0; c < cols; ++c) {
       if (c % format.blockWeights == 0)
-        format.decodeBlock(&matrix.bytes[ids[t] * matrix.rowBytes +
-                                         c / format.blockWeights * format.blockBytes],
-                           block.data());
+        format.decodeBlock(
+            &matrix.bytes[ids[t] * matrix.rowBytes + c / format.blockWeights * format.blockBytes],
+            block.data());
       ASSERT_EQ(out[t * cols + c], scale * block[c % format.blockWeights]) << t << " " << c;
     }
 }

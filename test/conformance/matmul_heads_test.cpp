@@ -2,7 +2,7 @@
 // double precision: where queries, keys and values are written, that nothing
 // else is, and how keys and values are rounded.
 
-#include "test/conformance/Operands.h"
+#include "test/conformance/operands.h"
 #include <cmath>
 #include <numeric>
 
@@ -19,7 +19,8 @@ constexpr int64_t kPage = 64, kPages = 4;
 constexpr uint16_t kUnwritten = 0xEEEE;
 
 // Slots of the tokens: around the ends of pages, in no order.
-const std::vector<int32_t> kSlots = {62, 63, 128, 129, 64, 0, 255, 200, 65, 127, 191, 192, 1, 254, 130, 66, 31};
+const std::vector<int32_t> kSlots = {62,  63,  128, 129, 64,  0,   255, 200, 65,
+                                     127, 191, 192, 1,   254, 130, 66,  31};
 
 struct Case {
   const FormatSpec &format;
@@ -42,7 +43,8 @@ struct Operands {
   Array<int32_t> slots;
 
   explicit Operands(Case c)
-      : c(c), act(c.exact ? floatActs(c.width) : actTypeFor({&c.format}, c.width), kSlots.size(), 3),
+      : c(c),
+        act(c.exact ? floatActs(c.width) : actTypeFor({&c.format}, c.width), kSlots.size(), 3),
         weights{{c.format, c.heads * c.dim, c.width, 1},
                 {c.format, c.kvHeads * c.dim, c.width, 2},
                 {c.format, c.kvHeads * c.dim, c.width, 3}},
@@ -153,7 +155,8 @@ Head expected(Operands &o, int role, int64_t head, int64_t token) {
     }
   }
   for (int64_t i = 0; c.rope != None && role < 2 && i < c.rotary / 2; ++i) {
-    int64_t first = c.rope == Halves ? i : 2 * i, second = c.rope == Halves ? i + c.rotary / 2 : 2 * i + 1;
+    int64_t first = c.rope == Halves ? i : 2 * i,
+            second = c.rope == Halves ? i + c.rotary / 2 : 2 * i + 1;
     double cos = o.table[token * c.rotary + i], sin = o.table[token * c.rotary + c.rotary / 2 + i];
     double a = result.values[first], b = result.values[second];
     result.values[first] = a * cos - b * sin;
@@ -207,8 +210,9 @@ void MatmulHeadsTest::compare(Operands &o, const Results &got) {
             << "query head " << head << ", token " << token << ", value " << i;
         continue;
       }
-      int64_t at = role == 1 ? base + (head * c.dim + i) * kPage + slot % kPage
-                             : base + o.pageHalves() / 2 + (head * kPage + slot % kPage) * c.dim + i;
+      int64_t at = role == 1
+                       ? base + (head * c.dim + i) * kPage + slot % kPage
+                       : base + o.pageHalves() / 2 + (head * kPage + slot % kPage) * c.dim + i;
       // Half a unit in the last place of a float16.
       slack += std::abs(wanted.values[i]) * 0x1p-11 + 0x1p-25;
       ASSERT_NEAR(halfToFloat(got.cache[at]), wanted.values[i], slack)
@@ -280,13 +284,14 @@ TEST_P(MatmulHeadsTest, TakesHeadsThatAreNoWholeTiles) {
 
 // Values that pass through the product unchanged show the rounding.
 TEST_P(MatmulHeadsTest, RoundsToTheNearestHalfOrEven) {
-  const std::vector<float> inputs = {
-      0.0f,           1.0f,         -1.0f,          0x1.002p0f,   0x1.006p0f,  -0x1.002p0f,
-      0x1.0020002p0f, 0x1.001ffep0f, 65504.0f,      65519.0f,     65520.0f,    -1e6f,
-      0x1p-14f,       0x1.ffcp-15f,  0x1.ffep-15f,  0x1p-24f,     0x1p-25f,    0x1.8p-25f,
-      0x1.000002p-25f, 0x1p-26f,     0x1.8p-24f,    0x1.4p-23f,   -0x1.cp-23f, 3.14159274f,
-      1e-30f,         2047.5f,       2048.5f,       2049.0f,      2051.0f,     -0.333333343f,
-      1e-5f,          6.1e-5f};
+  const std::vector<float> inputs = {0.0f,       1.0f,          -1.0f,           0x1.002p0f,
+                                     0x1.006p0f, -0x1.002p0f,   0x1.0020002p0f,  0x1.001ffep0f,
+                                     65504.0f,   65519.0f,      65520.0f,        -1e6f,
+                                     0x1p-14f,   0x1.ffcp-15f,  0x1.ffep-15f,    0x1p-24f,
+                                     0x1p-25f,   0x1.8p-25f,    0x1.000002p-25f, 0x1p-26f,
+                                     0x1.8p-24f, 0x1.4p-23f,    -0x1.cp-23f,     3.14159274f,
+                                     1e-30f,     2047.5f,       2048.5f,         2049.0f,
+                                     2051.0f,    -0.333333343f, 1e-5f,           6.1e-5f};
   constexpr int64_t n = 32;
   ASSERT_EQ(inputs.size(), size_t(n));
   std::vector<float> identity(n * n);
@@ -299,8 +304,11 @@ TEST_P(MatmulHeadsTest, RoundsToTheNearestHalfOrEven) {
       pack.matmul_heads %a weights(%q, %k, %v) slots %s cache %c into %o
         {head_dim = 32 : i64, rotary = 0 : i64, rope = 0 : i32}
         : ($a, $w, $w, $w, memref<?xi32>, $c, $o) -> ()
-    })", {{"a", act.typeText()}, {"w", weights.type()}, {"c", "!pack.kv<1 x 32, page 64>"},
-          {"o", rowsOf(n)}}));
+    })",
+                               {{"a", act.typeText()},
+                                {"w", weights.type()},
+                                {"c", "!pack.kv<1 x 32, page 64>"},
+                                {"o", rowsOf(n)}}));
   ASSERT_TRUE(bool(kernel));
   Array<int32_t> slots(std::vector<int32_t>{5});
   Array<uint16_t> cache(2 * n * kPage);

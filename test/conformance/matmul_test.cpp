@@ -2,7 +2,7 @@
 // sums in double precision, and against itself with tokens and units divided
 // otherwise.
 
-#include "test/conformance/Operands.h"
+#include "test/conformance/operands.h"
 #include <cmath>
 
 using namespace izhc;
@@ -39,7 +39,8 @@ struct Case {
     return epilogue == SiluGate ? tiles / 2 : tiles;
   }
   void add(const FormatSpec &format, int64_t rows, int64_t cols) {
-    matrices.push_back(std::make_unique<Matrix>(format, rows, cols, 7 * rows + cols + matrices.size()));
+    matrices.push_back(
+        std::make_unique<Matrix>(format, rows, cols, 7 * rows + cols + matrices.size()));
   }
   void makeBiases() {
     Random random(units());
@@ -65,9 +66,9 @@ std::string Case::text(const std::string &act) const {
   arguments += ", %o: " + out;
   types += ", " + out;
   return "plan.kernel @k(" + arguments + ") {\n  pack.matmul %a weights(" + weights + ")" +
-         (biases.empty() ? "" : " biases(" + biasNames + ")") + " into %o {epilogue = " +
-         number(epilogue) + " : i32, scale = " + std::to_string(kScale) + " : f32, row_set = " +
-         number(outputs) + " : i32} : (" + types + ") -> ()\n}\n";
+         (biases.empty() ? "" : " biases(" + biasNames + ")") +
+         " into %o {epilogue = " + number(epilogue) + " : i32, scale = " + std::to_string(kScale) +
+         " : f32, row_set = " + number(outputs) + " : i32} : (" + types + ") -> ()\n}\n";
 }
 
 // What an element should be, and by how much it may differ.

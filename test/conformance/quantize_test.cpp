@@ -3,7 +3,7 @@
 
 #include "dialects/pack/ActLayout.h"
 #include "mlir/AsmParser/AsmParser.h"
-#include "test/conformance/Harness.h"
+#include "test/conformance/harness.h"
 #include <cmath>
 
 using namespace izhc;
@@ -27,8 +27,11 @@ std::string list(const std::vector<int64_t> &values) {
 
 std::string actText(const Case &c) {
   return fill("!pack.act<$w x $kind, sums $sums, corr32 [$c], corr16 [$d]>",
-              {{"w", number(c.width)}, {"kind", c.kind}, {"sums", c.sums ? "true" : "false"},
-               {"c", list(c.corr32)}, {"d", list(c.corr16)}});
+              {{"w", number(c.width)},
+               {"kind", c.kind},
+               {"sums", c.sums ? "true" : "false"},
+               {"c", list(c.corr32)},
+               {"d", list(c.corr16)}});
 }
 
 std::string kernelText(const Case &c) {
@@ -111,7 +114,8 @@ void QuantizeTest::checkSums(const Case &c, const Record &record) {
     for (size_t z = 0; z < c.corr16.size(); ++z)
       for (int64_t i = 2 * block; i < 2 * block + 2; ++i)
         ASSERT_EQ(record.get<int32_t>(record.layout.corr16[z], i),
-                  -c.corr16[z] * record.sum(16 * i, 16)) << i;
+                  -c.corr16[z] * record.sum(16 * i, 16))
+            << i;
     if (!c.sums)
       continue;
     float factor = record.layout.exponents < 0 ? record.scale(32 * block) : record.power(block);
@@ -136,11 +140,12 @@ void QuantizeTest::checkScales(const Case &c, const Record &record,
       n[block] = m == 0 ? 15 : std::min(15, std::ilogb(amax / m));
       most = std::max(most, n[block]);
     }
-    ASSERT_NEAR(record.get<float>(record.layout.scales, first / 256),
-                std::ldexp(amax / 127, -most), slack * amax);
+    ASSERT_NEAR(record.get<float>(record.layout.scales, first / 256), std::ldexp(amax / 127, -most),
+                slack * amax);
     for (int block = 0; block < 8; ++block)
       ASSERT_EQ(record.get<int32_t>(record.layout.exponents, first / 32 + block),
-                (most - n[block]) * (1 << 23)) << first / 32 + block;
+                (most - n[block]) * (1 << 23))
+          << first / 32 + block;
   }
 }
 
@@ -186,7 +191,8 @@ void QuantizeTest::check(const Case &c, float scale) {
     if (type.getKind() == pack::ActKind::F32) {
       for (int64_t i = 0; i < layout.padded; ++i)
         ASSERT_NEAR(made.get<float>(layout.codes, i), values[i],
-                    c.norm ? 2e-6 * std::abs(values[i]) : 0) << i;
+                    c.norm ? 2e-6 * std::abs(values[i]) : 0)
+            << i;
       continue;
     }
     checkScales(c, made, values);

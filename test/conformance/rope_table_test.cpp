@@ -1,7 +1,7 @@
 // pack.rope_table of every target against the C library's cosine and sine in
 // double precision.
 
-#include "test/conformance/Harness.h"
+#include "test/conformance/harness.h"
 #include <cmath>
 
 using namespace izhc;
@@ -21,7 +21,8 @@ void RopeTableTest::check(int64_t n, float magnitude) {
   Kernel kernel(target(), fill(R"(
     plan.kernel @k(%p: memref<?xi32>, %f: $f, %t: $t) {
       pack.rope_table %p, %f into %t {magnitude = $m : f32} : (memref<?xi32>, $f, $t) -> ()
-    })", {{"f", freqs}, {"t", table}, {"m", std::to_string(magnitude)}}));
+    })",
+                               {{"f", freqs}, {"t", table}, {"m", std::to_string(magnitude)}}));
   ASSERT_TRUE(bool(kernel));
   Array<int32_t> positions(std::vector<int32_t>{0, 1, 2, 77, 4095, 131071, 1048575});
   Array<float> frequencies(n);
@@ -35,7 +36,8 @@ void RopeTableTest::check(int64_t n, float magnitude) {
     for (int64_t i = 0; i < n; ++i) {
       float angle = float(positions[t]) * frequencies[i];
       ASSERT_NEAR(out[t * 2 * n + i], magnitude * std::cos(double(angle)), 2e-7) << t << " " << i;
-      ASSERT_NEAR(out[t * 2 * n + n + i], magnitude * std::sin(double(angle)), 2e-7) << t << " " << i;
+      ASSERT_NEAR(out[t * 2 * n + n + i], magnitude * std::sin(double(angle)), 2e-7)
+          << t << " " << i;
     }
 }
 

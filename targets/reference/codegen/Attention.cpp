@@ -62,9 +62,8 @@ struct AttentionEmitter {
       addValue(scratch, weight, j);
       return weight;
     });
-    k.loop(zero, dim, 1, [&](Value i) {
-      storeFloat(k, k.div(loadFloat(k, scratch, i), total), into, i);
-    });
+    k.loop(zero, dim, 1,
+           [&](Value i) { storeFloat(k, k.div(loadFloat(k, scratch, i), total), into, i); });
   }
 };
 
@@ -79,7 +78,10 @@ LogicalResult emitAttention(KernelFrameBase &frame, pack::AttentionOp op) {
     Value tile = k.at(frame.address(op.getTiles()), k.mul(k.div(unit, kv.getHeads()), 16));
     auto field = [&](int64_t i) { return loadIndex(k, tile, k.constI64(i)); };
     Value firstRow = field(0), rows = field(1), firstPosition = field(2), firstPage = field(3);
-    AttentionEmitter emitter{k, op, kv, frame.address(op.getCache()),
+    AttentionEmitter emitter{k,
+                             op,
+                             kv,
+                             frame.address(op.getCache()),
                              k.at(frame.address(op.getPages()), k.mul(firstPage, 4)),
                              k.rem(unit, kv.getHeads())};
     k.loop(k.constI64(0), rows, 1, [&](Value i) {

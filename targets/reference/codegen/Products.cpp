@@ -137,8 +137,7 @@ struct HeadEmitter {
 
   void rotate(Value token) {
     int64_t pairs = op.getRotary() / 2;
-    Value table =
-        k.at(frame.address(op.getTable()), k.mul(token, rowBytes(op.getTable())));
+    Value table = k.at(frame.address(op.getTable()), k.mul(token, rowBytes(op.getTable())));
     bool halves = op.getRope() == pack::RopeStyle::Halves;
     k.loop(k.constI64(0), k.constI64(pairs), 1, [&](Value i) {
       Value first = halves ? i : k.mul(i, 2);
@@ -160,14 +159,13 @@ struct HeadEmitter {
   void storeToCache(Value token, Value number, bool isKey) {
     auto kv = cast<pack::KvType>(op.getCache().getType());
     Value slot = loadIndex(k, frame.address(op.getSlots()), token);
-    Value page = k.at(frame.address(op.getCache()),
-                      k.mul(k.div(slot, kv.getPage()), kv.getPageBytes()));
+    Value page =
+        k.at(frame.address(op.getCache()), k.mul(k.div(slot, kv.getPage()), kv.getPageBytes()));
     slot = k.rem(slot, kv.getPage());
     k.loop(k.constI64(0), k.constI64(dim), 1, [&](Value i) {
       // Keys [heads][dim][page], values [heads][page][dim].
-      Value index =
-          isKey ? k.add(k.mul(k.add(k.mul(number, dim), i), kv.getPage()), slot)
-                : k.add(k.mul(k.add(k.mul(number, kv.getPage()), slot), dim), i);
+      Value index = isKey ? k.add(k.mul(k.add(k.mul(number, dim), i), kv.getPage()), slot)
+                          : k.add(k.mul(k.add(k.mul(number, kv.getPage()), slot), dim), i);
       Value at = k.add(k.mul(index, 2), isKey ? 0 : kv.getValuesOffset());
       k.store(k.floatToHalf(loadFloat(k, head, i)), k.at(page, at), 2);
     });

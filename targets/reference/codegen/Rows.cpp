@@ -65,8 +65,7 @@ struct RecordEmitter {
   Value largest(Value first, int64_t count) {
     return k.loop(k.constI64(0), k.constI64(count), k.constI64(1), {k.zero(k.f32())},
                   [&](Value i, llvm::ArrayRef<Value> carried) {
-                    return KernelBuilder::Values{
-                        k.max(carried[0], k.abs(value(k.add(first, i))))};
+                    return KernelBuilder::Values{k.max(carried[0], k.abs(value(k.add(first, i))))};
                   })[0];
   }
 
@@ -78,12 +77,8 @@ struct RecordEmitter {
     Value tiny = k.less(amax, k.constFloat(k.f32(), 0x1p-100));
     return k.select(tiny, k.zero(k.f32()), value);
   }
-  Value stepOf(Value amax) {
-    return unlessTiny(amax, k.div(amax, k.constFloat(k.f32(), 127)));
-  }
-  Value perStep(Value amax) {
-    return unlessTiny(amax, k.div(k.constFloat(k.f32(), 127), amax));
-  }
+  Value stepOf(Value amax) { return unlessTiny(amax, k.div(amax, k.constFloat(k.f32(), 127))); }
+  Value perStep(Value amax) { return unlessTiny(amax, k.div(k.constFloat(k.f32(), 127), amax)); }
 
   void storeInt(Value value, int64_t field, Value i) {
     k.store(value, k.at(record, k.add(k.mul(i, 4), field)), 4);

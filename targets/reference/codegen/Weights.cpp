@@ -2,8 +2,8 @@
 // record of activations.
 
 #include "targets/reference/codegen/Weights.h"
-#include "targets/reference/codegen/Lowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "targets/reference/codegen/Lowering.h"
 
 namespace izhc::reference {
 
@@ -76,7 +76,8 @@ void Weights::readSubScales(Run &run, Value unit, Value chunkNumber) const {
   if (layout.subs == SubScales::SixBitPacked) {
     // T_q[j]: four bits in PA (chunks 0, 1) or PB (2, 3), two bits in PH.
     auto sixBits = [&](Value j) {
-      Value low = byteAt(k.at(k.at(unit, layout.subOffset(0)), k.mul(k.div(chunkNumber, 2), 64)), j);
+      Value low =
+          byteAt(k.at(k.at(unit, layout.subOffset(0)), k.mul(k.div(chunkNumber, 2), 64)), j);
       low = k.andBits(shift(low, k.mul(k.rem(chunkNumber, 2), 4)), 15);
       Value high = byteAt(k.at(unit, layout.subOffset(0) + 128), j);
       high = k.andBits(shift(high, k.mul(chunkNumber, 2)), 3);
@@ -151,9 +152,8 @@ void Weights::forEach(const Row &row, llvm::function_ref<void(Value, Value)> bod
 
 Value Weights::dotFloats(const Row &row, Value record) const {
   if (isFloat())
-    return sum(k, k.f32(), k.constI64(cols), [&](Value i) {
-      return k.mul(floatWeight(row, i), loadFloat(k, record, i));
-    });
+    return sum(k, k.f32(), k.constI64(cols),
+               [&](Value i) { return k.mul(floatWeight(row, i), loadFloat(k, record, i)); });
   return sum(k, k.f32(), k.constI64(cols / runWeights()), [&](Value index) {
     Run r = run(row, index);
     return sum(k, k.f32(), k.constI64(runWeights()), [&](Value i) {
@@ -173,9 +173,7 @@ Value Weights::dotCodes(const Row &row, Value record, pack::ActType act) const {
     Value power = k.bitcast(k.add(k.load(k.i32(), at, 4), int64_t(127) << 23), k.f32());
     return k.mul(step, power);
   };
-  auto byOptional = [&](Value sum, Value sub) {
-    return k.intToFloat(sub ? k.mul(sum, sub) : sum);
-  };
+  auto byOptional = [&](Value sum, Value sub) { return k.intToFloat(sub ? k.mul(sum, sub) : sum); };
   return sum(k, k.f32(), k.constI64(cols / runWeights()), [&](Value index) {
     Run r = run(row, index);
     auto value = [&](Value i) {
@@ -183,8 +181,7 @@ Value Weights::dotCodes(const Row &row, Value record, pack::ActType act) const {
       return k.extendS(k.load(k.i8(), k.at(record, at), 1), k.i32());
     };
     Value count = k.constI64(runWeights());
-    Value products =
-        sum(k, k.i32(), count, [&](Value i) { return k.mul(code(r, i), value(i)); });
+    Value products = sum(k, k.i32(), count, [&](Value i) { return k.mul(code(r, i), value(i)); });
     Value total = k.mul(r.scale, byOptional(products, r.sub));
     if (r.min) {
       Value values = sum(k, k.i32(), count, value);

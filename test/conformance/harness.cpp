@@ -1,7 +1,7 @@
 // Maps a target's code as the runtime does: copied to fresh pages, then made
 // executable.
 
-#include "test/conformance/Harness.h"
+#include "test/conformance/harness.h"
 #include "dialects/pack/Pack.h"
 #include "dialects/plan/Plan.h"
 #include "mlir/IR/Verifier.h"

@@ -6,7 +6,7 @@
 
 #include "compiler/formats/PackedLayout.h"
 #include "dialects/pack/ActLayout.h"
-#include "test/conformance/Harness.h"
+#include "test/conformance/harness.h"
 
 namespace izhc::conformance {
 

@@ -1,7 +1,7 @@
 // Makes operands. Nothing here is shared with code generators but the layouts'
 // offsets and the packer, which has tests of its own.
 
-#include "test/conformance/Operands.h"
+#include "test/conformance/operands.h"
 #include <cmath>
 #include <set>
 
@@ -204,8 +204,8 @@ void Activations::encodeBlock(int64_t token, const float *row, int64_t block, fl
 Dot dot(const Matrix &matrix, int64_t row, const Activations &act, int64_t token) {
   Dot result;
   for (int64_t i = 0; i < matrix.cols; ++i) {
-    double product = double(matrix.values[row * matrix.cols + i]) *
-                     act.values[token * matrix.cols + i];
+    double product =
+        double(matrix.values[row * matrix.cols + i]) * act.values[token * matrix.cols + i];
     result.value += product;
     result.size += std::abs(product);
   }
