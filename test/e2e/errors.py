@@ -58,7 +58,10 @@ def help_texts(tools):
 
 
 def run(suite, tools):
-    gguf, artifact = make_model(tools)
+    made = suite.make("small model", make_model, tools)
+    if made is None:
+        return
+    gguf, artifact = made
     missing = tools.work / "missing"
     suite.run("help of every command", help_texts, tools)
     suite.run("info", info, tools, artifact)

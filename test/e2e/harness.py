@@ -30,8 +30,17 @@ class Suite:
 
     def run(self, name, function, *args, **kwargs):
         """Runs one test; its returned text, if any, is shown beside its name."""
-        if self.only and self.only not in name:
-            return
+        if not self.only or self.only in name:
+            self._run(name, function, *args, **kwargs)
+
+    def make(self, name, function, *args):
+        """What several tests need, made as a test of its own.
+        -> what `function` returns, or None if that failed"""
+        made = []
+        self._run(name, lambda: made.append(function(*args)))
+        return made[0] if made else None
+
+    def _run(self, name, function, *args, **kwargs):
         start = time.monotonic()
         try:
             note = function(*args, **kwargs) or ""

@@ -98,7 +98,7 @@ def run(suite, tools, shared, smollm2):
         suite.run(f"sweep type {kind}", quant, tools, shared / "quants", kind)
     for name in VOCABULARIES:
         suite.run(f"sweep vocabulary {name}", vocabulary, tools, shared / "vocabs", name)
-    if smollm2 is not None:
-        artifact = tools.compile(smollm2, "sweep-smollm2.izh")
+    artifact = smollm2 and suite.make("sweep compile", tools.compile, smollm2, "sweep-smollm2.izh")
+    if artifact:
         suite.run("sweep passage", passage, tools, artifact, shared / "reference")
         suite.run("sweep continuations", continuations, tools, artifact, shared / "reference")
