@@ -31,6 +31,14 @@ TileProduct::Values TileProduct::zeros(int64_t count) {
   return Values(count, k.zero(k.vec(lanes, k.f32())));
 }
 
+void TileProduct::fetchAhead(int64_t rows, Value place, int64_t count) {
+  constexpr int64_t kDistance = 8192;
+  if (frame.machine.prefetchRows == 0 || rows < frame.machine.prefetchRows)
+    return;
+  for (int64_t line = 0; line < count; line += 64)
+    k.prefetch(k.at(place, kDistance + line));
+}
+
 TileProduct::Values TileProduct::spread(Value base, int64_t count, int64_t step) {
   Values all;
   for (int64_t p = 0; p < count; ++p)
@@ -132,6 +140,7 @@ TileProduct::Values TileProduct::block32Units(const Parts &parts, Value first, i
     Values bytes = spread(k.at(parts.bytes, offset), parts.count, 4 * lanes);
     Values halves = spread(k.at(parts.halves, offset), parts.count, 2 * lanes);
     ActPlace place = placeOf(first, u);
+    fetchAhead(rows, bytes[0], reader.layout.unitBytes);
     llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
     // The head of the unit: scales of both blocks.
     Values scales, minima;
@@ -166,6 +175,7 @@ void TileProduct::chunkOfBlock256(const Parts &parts, Value unit, Value chunk,
   Value offset = k.mul(chunk, reader.layout.chunkBytes);
   Values bytes = spread(k.at(k.at(parts.bytes, unit), offset), parts.count, 4 * lanes);
   Value subs = k.at(parts.scratch, k.mul(chunk, 64));
+  fetchAhead(rows, bytes[0], reader.layout.chunkBytes);
   llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
   Values dwords;
   for (int64_t p = 0; p < parts.count && reader.hasSubs(); ++p)

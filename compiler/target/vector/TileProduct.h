@@ -55,6 +55,8 @@ private:
   ActPlace placeOf(Value first, Value chunk);
   Value rowValue(mlir::Type element, Value base, int64_t row, int64_t offset);
   Values zeros(int64_t count);
+  // Fetches `count` bytes that lie 8 KiB behind `place`, a multiple of 64.
+  void fetchAhead(int64_t rows, Value place, int64_t count);
   // Addresses of each part: base + step * part.
   Values spread(Value base, int64_t count, int64_t step);
   bool flipsCodes() const { return reader.spec.signedCodes && frame.machine.unsignedDots; }

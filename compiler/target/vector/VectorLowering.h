@@ -14,6 +14,10 @@ struct VectorMachine {
   // The dot instruction takes unsigned codes only: codes of signed formats are
   // read xor 0x80 and corrected by the activations' sums.
   bool unsignedDots = false;
+  // From how many rows a pass on, weights are fetched 8 KiB ahead of their use
+  // (0: never). With one row the processor's own prefetching is better; with
+  // more its window is too short, and reading and computing would add up.
+  int64_t prefetchRows = 0;
   // Rows of activations that share one pass over a weight tile, largest first;
   // the last must be 1.
   llvm::SmallVector<int64_t, 4> tokenTiles = {1};

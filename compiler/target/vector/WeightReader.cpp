@@ -28,7 +28,7 @@ Value WeightReader::codes(Planes &planes, Value bytes, int64_t kk) {
   llvm::SmallVector<size_t, 2> order;
   for (size_t i = 0; i < layout.planes.size(); ++i)
     order.push_back(i);
-  llvm::stable_sort(order, [&](size_t a, size_t b) {
+  llvm::sort(order, [&](size_t a, size_t b) {
     return layout.planes[a].width < layout.planes[b].width;
   });
   for (size_t i : order) {
