@@ -37,10 +37,12 @@ public:
 
 private:
   void tiles(llvm::ArrayRef<Segment> segments, int64_t firstColumn);
-  void finish(const Segment &segment, Value tile, Value firstRow, int64_t rows, int64_t column);
-  void columns(const Segment &segment, Value column, Value outColumn, Value row, Value outRow,
+  void finish(llvm::ArrayRef<Segment> segments, Value tile, Value firstRow, int64_t rows,
+              int64_t column);
+  void columns(llvm::ArrayRef<Segment> segments, Value tile, Value outColumn, Value row, Value outRow,
                int64_t lanes, int64_t count);
-  Value sumAt(Value row, Value column, int64_t lanes, int64_t which);
+  Value sumAt(const Segment &segment, Value tile, Value row, Value column, int64_t lanes,
+              int64_t which);
 
   KernelFrame &frame;
   KernelBuilder &k;
@@ -92,10 +94,17 @@ LogicalResult MatmulEmitter::emit() {
   return success();
 }
 
-// The sums of `which` product (0, or 1 for up) at a column of the tile.
-Value MatmulEmitter::sumAt(Value row, Value column, int64_t lanes, int64_t which) {
-  Value at = k.add(k.mul(row, 4 * PackedLayout::kTileRows), k.mul(column, 4));
-  return k.load(k.vec(lanes, k.f32()), k.at(sums[which], at), lanes == 1 ? 4 : unsigned(4 * lanes));
+// The sums (+ bias) of `which` product (0, or 1 for up) at a column of the tile.
+Value MatmulEmitter::sumAt(const Segment &segment, Value tile, Value row, Value column,
+                           int64_t lanes, int64_t which) {
+  Type type = k.vec(lanes, k.f32());
+  Value offset = k.mul(column, 4);
+  Value at = k.add(k.mul(row, 4 * PackedLayout::kTileRows), offset);
+  Value sum = k.load(type, k.at(sums[which], at), lanes == 1 ? 4 : unsigned(4 * lanes));
+  if (!segment.bias)
+    return sum;
+  Value bias = k.at(segment.bias, k.mul(tile, 4 * PackedLayout::kTileRows));
+  return k.add(sum, k.load(type, k.at(bias, offset), 4));
 }
 
 // Tiles begin..end of one matrix, or of gate and up.
@@ -110,41 +119,37 @@ void MatmulEmitter::tiles(llvm::ArrayRef<Segment> segments, int64_t firstColumn)
         Value weights = k.at(segments[i].weights, k.mul(tile, products[i].tileBytes()));
         products[i].emit(weights, record, rows, sums[i], 4 * PackedLayout::kTileRows);
       }
-      finish(segments[0], tile, first, rows, firstColumn);
+      finish(segments, tile, first, rows, firstColumn);
     });
   });
 }
 
-void MatmulEmitter::finish(const Segment &segment, Value tile, Value firstRow, int64_t rows,
-                           int64_t column) {
+void MatmulEmitter::finish(llvm::ArrayRef<Segment> segments, Value tile, Value firstRow,
+                           int64_t rows, int64_t column) {
+  const Segment &segment = segments[0];
   int64_t lanes = frame.machine.lanes, surplus = segment.rows % PackedLayout::kTileRows;
   Value firstOut = k.add(k.mul(tile, PackedLayout::kTileRows), column);
   k.loop(k.constI64(0), k.constI64(rows), 1, [&](Value row) {
     Value outRow = k.at(out, k.mul(k.add(firstRow, row), outStride));
-    auto whole = [&] { columns(segment, tile, firstOut, row, outRow, lanes, PackedLayout::kTileRows); };
+    auto whole = [&] { columns(segments, tile, firstOut, row, outRow, lanes, PackedLayout::kTileRows); };
     if (surplus == 0)
       return whole();
     Value last = k.equal(tile, k.constI64(segment.tiles() - 1));
-    k.ifThenElse(last, [&] { columns(segment, tile, firstOut, row, outRow, 1, surplus); }, whole);
+    k.ifThenElse(last, [&] { columns(segments, tile, firstOut, row, outRow, 1, surplus); }, whole);
   });
 }
 
-void MatmulEmitter::columns(const Segment &segment, Value tile, Value outColumn, Value row,
+void MatmulEmitter::columns(llvm::ArrayRef<Segment> segments, Value tile, Value outColumn, Value row,
                             Value outRow, int64_t lanes, int64_t count) {
   Type type = k.vec(lanes, k.f32());
   Value base = k.at(outRow, k.mul(outColumn, 4));
-  Value biasBase;
-  if (segment.bias)
-    biasBase = k.at(segment.bias, k.mul(tile, 4 * PackedLayout::kTileRows));
   k.loop(k.constI64(0), k.constI64(count), lanes, [&](Value column) {
     Value offset = k.mul(column, 4);
-    Value result = sumAt(row, column, lanes, 0);
-    if (biasBase)
-      result = k.add(result, k.load(type, k.at(biasBase, offset), 4));
+    Value result = sumAt(segments[0], tile, row, column, lanes, 0);
     Value to = k.at(base, offset);
     float scale = op.getScale().convertToFloat();
     if (gated) {
-      result = k.mul(k.silu(result), sumAt(row, column, lanes, 1));
+      result = k.mul(k.silu(result), sumAt(segments[1], tile, row, column, lanes, 1));
     } else if (op.getEpilogue() == pack::Epilogue::Add) {
       if (scale != 1.0f)
         result = k.mul(result, k.constFloat(type, scale));

@@ -62,6 +62,7 @@ public:
     machine.lanes = variant.lanes;
     machine.floats = {variant.modern, variant.modern};
     machine.unsignedDots = variant.dots == DotUnit::Vnni;
+    machine.prefetchRows = variant.modern ? 4 : 0;
     machine.tokenTiles.assign(variant.tokenTiles.begin(), variant.tokenTiles.end());
     if (failed(lowerKernelsToVectors(module, machine)))
       return mlir::failure();
