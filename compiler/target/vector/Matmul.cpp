@@ -113,7 +113,7 @@ void MatmulEmitter::tiles(llvm::ArrayRef<Segment> segments, int64_t firstColumn)
   for (const Segment &segment : segments)
     products.emplace_back(frame, *segment.format, act, segment.cols, scratch);
   k.loop(frame.begin, frame.end, 1, [&](Value tile) {
-    forRowGroups(k, frame.machine.tokenTiles, count, [&](Value first, int64_t rows) {
+    forRowGroups(k, rowTiles(frame, act, segments), count, [&](Value first, int64_t rows) {
       Value record = k.at(records, k.mul(first, layout.stride));
       for (size_t i = 0; i < segments.size(); ++i) {
         Value weights = k.at(segments[i].weights, k.mul(tile, products[i].tileBytes()));
@@ -163,6 +163,16 @@ void MatmulEmitter::columns(llvm::ArrayRef<Segment> segments, Value tile, Value 
 
 llvm::LogicalResult emitMatmul(KernelFrame &frame, pack::MatmulOp op) {
   return MatmulEmitter(frame, op).emit();
+}
+
+llvm::ArrayRef<int64_t> rowTiles(const KernelFrame &frame, pack::ActType act,
+                                 llvm::ArrayRef<Segment> segments) {
+  llvm::ArrayRef<int64_t> tiles = frame.machine.tokenTiles;
+  bool expands = act.getKind() == pack::ActKind::F32 &&
+                 llvm::any_of(segments, [](const Segment &segment) {
+                   return segment.format->kind == ElementKind::Quantized;
+                 });
+  return expands ? tiles.take_back(2) : tiles;
 }
 
 void forSegmentUnits(KernelFrame &frame, int64_t firstUnit, int64_t units,

@@ -79,7 +79,7 @@ void HeadsEmitter::group(const Segment &segment, TileProduct &product, int64_t r
   // A last group may have fewer tiles than the others.
   Value tiles = k.min(k.sub(k.constI64(segment.tiles()), firstTile), k.constI64(groupTiles));
   Value records = frame.address(op.getAct());
-  forRowGroups(k, frame.machine.tokenTiles, frame.tokens, [&](Value first, int64_t rows) {
+  forRowGroups(k, rowTiles(frame, act, segment), frame.tokens, [&](Value first, int64_t rows) {
     Value record = k.at(records, k.mul(first, layout.stride));
     k.loop(k.constI64(0), tiles, 1, [&](Value tile) {
       Value weights = k.at(segment.weights, k.mul(k.add(firstTile, tile), product.tileBytes()));

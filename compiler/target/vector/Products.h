@@ -22,6 +22,11 @@ struct Segment {
 llvm::FailureOr<Segment> segmentOf(KernelFrame &frame, mlir::Operation *op, pack::ActType act,
                                    mlir::Value weight, mlir::Value bias);
 
+// How many rows of activations share a pass, largest first. Expanding encoded
+// weights to floats takes much code for each, so there the groups are small.
+llvm::ArrayRef<int64_t> rowTiles(const KernelFrame &frame, pack::ActType act,
+                                 llvm::ArrayRef<Segment> segments);
+
 // The share of the frame's units that lies in [firstUnit, firstUnit + units),
 // counted from firstUnit; may be empty (begin == end).
 void forSegmentUnits(KernelFrame &frame, int64_t firstUnit, int64_t units,
