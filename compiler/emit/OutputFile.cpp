@@ -11,12 +11,16 @@ namespace izhc::emit {
 
 namespace fs = llvm::sys::fs;
 
-llvm::Expected<OutputFile> OutputFile::create(llvm::StringRef path) {
-  auto file = fs::TempFile::create(path + ".tmp%%%%%%", fs::all_read | fs::all_write);
+llvm::Expected<OutputFile> OutputFile::create(llvm::StringRef name) {
+  // A link stays one; the file that it names is replaced.
+  llvm::SmallString<128> path(name), linked;
+  if (fs::is_symlink_file(name) && !fs::real_path(name, linked))
+    path = linked;
+  auto file = fs::TempFile::create(llvm::Twine(path) + ".tmp%%%%%%", fs::all_read | fs::all_write);
   if (!file)
-    return makeError("cannot create a file beside '{0}': {1}; choose another place with -o", path,
+    return makeError("cannot create a file beside '{0}': {1}; choose another place with -o", name,
                      llvm::toString(file.takeError()));
-  return OutputFile(path.str(), std::move(*file));
+  return OutputFile(path.str().str(), std::move(*file));
 }
 
 OutputFile::~OutputFile() {

@@ -14,7 +14,8 @@ namespace izhc::emit {
 
 class OutputFile {
 public:
-  // Creates a temporary file beside `path`; a signal removes it.
+  // Creates a temporary file beside `path`, or beside the file that it links
+  // to; a signal removes it.
   static llvm::Expected<OutputFile> create(llvm::StringRef path);
   OutputFile(OutputFile &&other) = default;
   // Removes the temporary file unless `keep` has succeeded.

@@ -5,8 +5,10 @@
 #include "lld/Common/Driver.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 #include <mutex>
@@ -33,48 +35,69 @@ constexpr llvm::StringLiteral kScript = R"(SECTIONS {
 }
 )";
 
-// A folder that vanishes with its files.
-class ScratchFolder {
+// A file beside the system's other temporary files; it goes with this object,
+// or with a signal.
+class ScratchFile {
 public:
-  ~ScratchFolder() {
-    if (!path.empty())
-      llvm::sys::fs::remove_directories(path);
+  ~ScratchFile() {
+    if (path.empty())
+      return;
+    llvm::sys::fs::remove(path);
+    llvm::sys::DontRemoveFileOnSignal(path);
   }
-  llvm::Error create() {
-    if (auto code = llvm::sys::fs::createUniqueDirectory("izhc-link", path))
-      return llvm::createStringError(code, "cannot create a folder for temporary files: %s",
-                                     code.message().c_str());
+
+  llvm::Error create(llvm::StringRef suffix) {
+    llvm::SmallString<128> name;
+    llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, name);
+    llvm::SmallString<128> folder(name);
+    llvm::sys::path::append(name, "izhc-%%%%%%%%." + suffix);
+    if (auto code = llvm::sys::fs::createUniqueFile(name, path))
+      return failure("create a file in", folder, code);
+    llvm::sys::RemoveFileOnSignal(path);
     return llvm::Error::success();
   }
-  std::string file(llvm::StringRef name) const {
-    llvm::SmallString<128> full(path);
-    llvm::sys::path::append(full, name);
-    return std::string(full);
-  }
-  llvm::Error write(llvm::StringRef name, llvm::StringRef content) const {
+
+  llvm::Error write(llvm::StringRef content) const {
     std::error_code code;
-    llvm::raw_fd_ostream out(file(name), code);
-    out << content;
-    out.close();
-    if (!code && out.has_error())
+    llvm::raw_fd_ostream out(path, code);
+    if (!code) {
+      out << content;
+      out.close();
       code = out.error();
-    out.clear_error();
-    if (code)
-      return llvm::createStringError(code, "cannot write '%s': %s", file(name).c_str(),
-                                     code.message().c_str());
+      out.clear_error();
+    }
+    return code ? failure("write to", llvm::sys::path::parent_path(path), code)
+                : llvm::Error::success();
+  }
+
+  // The linker maps its output, and a full disk would show as a bus error.
+  llvm::Error requireRoom(uint64_t bytes) const {
+    auto space = llvm::sys::fs::disk_space(path);
+    if (space && space->available < bytes)
+      return failure("write to", llvm::sys::path::parent_path(path),
+                     std::make_error_code(std::errc::no_space_on_device));
     return llvm::Error::success();
   }
+
+  const char *name() const { return path.c_str(); }
 
 private:
-  llvm::SmallString<128> path;
+  static llvm::Error failure(llvm::StringRef what, llvm::StringRef folder, std::error_code code) {
+    return llvm::createStringError(
+        code, llvm::formatv("cannot {0} {1}, the folder for temporary files: {2}; set TMPDIR to "
+                            "another one",
+                            what, folder, code.message()));
+  }
+
+  mutable llvm::SmallString<128> path;
 };
 
-llvm::Error runLinker(const ScratchFolder &folder) {
-  std::string object = folder.file("kernels.o"), script = folder.file("blob.ld"),
-              output = folder.file("blob.elf");
-  const char *arguments[] = {"ld.lld", "-shared", "-z", "text", "-Bsymbolic", "--no-undefined",
-                             "-z", "norelro", "--build-id=none", "--threads=1", "-T",
-                             script.c_str(), object.c_str(), "-o", output.c_str()};
+llvm::Error runLinker(const ScratchFile &object, const ScratchFile &script,
+                      const ScratchFile &output) {
+  const char *arguments[] = {
+      "ld.lld",     "-shared",         "-z",          "text", "-Bsymbolic",  "--no-undefined", "-z",
+      "norelro",    "--build-id=none", "--threads=1", "-T",   script.name(), object.name(),    "-o",
+      output.name()};
   std::string messages;
   llvm::raw_string_ostream log(messages);
   // lld keeps state in globals.
@@ -122,16 +145,22 @@ llvm::Expected<CodeBlob> readBlob(llvm::StringRef path, llvm::ArrayRef<std::stri
 } // namespace
 
 llvm::Expected<CodeBlob> linkFlat(llvm::StringRef object, llvm::ArrayRef<std::string> order) {
-  ScratchFolder folder;
-  if (auto error = folder.create())
+  ScratchFile kernels, script, output;
+  const std::pair<ScratchFile *, llvm::StringRef> files[] = {
+      {&kernels, "o"}, {&script, "ld"}, {&output, "elf"}};
+  for (auto [file, suffix] : files)
+    if (auto error = file->create(suffix))
+      return error;
+  if (auto error = kernels.write(object))
     return error;
-  if (auto error = folder.write("kernels.o", object))
+  if (auto error = script.write(kScript))
     return error;
-  if (auto error = folder.write("blob.ld", kScript))
+  // Padding between pages comes on top of the sections, which are a part of the object.
+  if (auto error = output.requireRoom(object.size() + 65536))
     return error;
-  if (auto error = runLinker(folder))
+  if (auto error = runLinker(kernels, script, output))
     return error;
-  return readBlob(folder.file("blob.elf"), order);
+  return readBlob(output.name(), order);
 }
 
 } // namespace izhc

@@ -2,14 +2,17 @@
 
 import json
 
+import gguf as gguf_file
 import make_gguf
 from harness import expect
 
 
+SIZES = ["--kind=q4_0", "--width=64", "--heads=2", "--kv-heads=1", "--head-size=32", "--ffn=64", "--layers=1"]
+
+
 def make_model(tools):
     path = tools.work / "errors.gguf"
-    make_gguf.make([str(path), "--kind=q4_0", "--width=64", "--heads=2", "--kv-heads=1", "--head-size=32",
-                    "--ffn=64", "--layers=1"])
+    make_gguf.make([str(path), *SIZES])
     return path, tools.compile(path, "errors.izh")
 
 
@@ -48,6 +51,62 @@ def verify(tools, artifact):
     return tools.refused("izh-rt", "verify", flipped, says=[flipped.name])
 
 
+def outputs(tools, gguf, artifact):
+    """No input is overwritten, a link stays one, and nothing unfinished is left."""
+    ids, link, target = tools.work / "one.json", tools.work / "link.izh", tools.work / "linked.izh"
+    ids.write_text("[1, 2, 3]")
+    for path in (artifact, ids):
+        before = path.read_bytes()
+        tools.refused("izh-rt", "logits", artifact, "--tokens", ids, "-o", path, says=[path.name], status=2)
+        expect(path.read_bytes() == before, f"{path} was overwritten")
+    link.unlink(missing_ok=True)
+    target.write_bytes(b"old")
+    link.symlink_to(target.name)
+    tools.call("izhc", "compile", gguf, "--target=reference", "-o", link)
+    expect(link.is_symlink(), "the link was replaced")
+    tools.call("izh-rt", "verify", target)
+    # A failure keeps the file that was there.
+    old = tools.work / "old.npy"
+    old.write_bytes(b"old")
+    tools.refused("izh-rt", "logits", artifact, "--tokens", ids, "-o", old, "--ctx", 2)
+    expect(old.read_bytes() == b"old", "a failed command changed its output")
+    limited = ["prlimit", "--fsize=2048"]
+    tools.refused("izh-rt", "logits", artifact, "--tokens", ids, "-o", old, prefix=limited, says=["old.npy"])
+    tools.refused("izhc", "compile", gguf, "--target=reference", "-o", tools.work / "new.izh", prefix=limited,
+                  says=["TMPDIR"])
+    left = [path.name for path in tools.work.iterdir() if ".tmp" in path.name or path.name == "new.izh"]
+    expect(not left, f"left behind: {left}")
+
+
+def scratch(tools, gguf):
+    """What to do where the folder for temporary files is of no use."""
+    for folder in ("/nowhere", "/dev/null"):
+        tools.refused("izhc", "compile", gguf, "--target=reference", "-o", tools.work / "new.izh", says=[folder, "TMPDIR"],
+                      prefix=["env", f"TMPDIR={folder}"])
+
+
+def perplexity_room(tools, artifact):
+    text = tools.work / "long.txt"
+    text.write_text("ab " * 1000)
+    tools.refused("izh-rt", "perplexity", artifact, "-f", text, "--window", 1024, says=["1024", "--window"])
+    tools.refused("izh-rt", "perplexity", artifact, "-f", text, "--window", 64, "--ctx", 63, says=["64", "--ctx"])
+    tools.call("izh-rt", "perplexity", artifact, "-f", text, "--window", 64, "--ctx", 64)
+
+
+def not_numbers(tools):
+    """Weights that are no numbers must not become a text."""
+    path = tools.work / "nan.gguf"
+    options = make_gguf.options([str(path), *SIZES])
+    metadata, tensors = make_gguf.make_metadata(options), make_gguf.make_tensors(options)
+    norm = tensors["output_norm.weight"]
+    tensors["output_norm.weight"] = gguf_file.Tensor("f32", norm.shape, b"\0\0\xc0\x7f" * norm.shape[0])
+    gguf_file.write(path, metadata, tensors)
+    artifact, text = tools.compile(path, "nan.izh", "--target=reference"), tools.work / "text.txt"
+    text.write_text("some text")
+    tools.refused("izh-rt", "run", artifact, "-p", "hi", says=["finite"])
+    tools.refused("izh-rt", "perplexity", artifact, "-f", text, says=["finite"])
+
+
 def help_texts(tools):
     commands = {"izhc": ["compile", "inspect", "targets", "tokenize"],
                 "izh-rt": ["run", "bench", "logits", "perplexity", "tokenize", "info", "verify"]}
@@ -78,6 +137,10 @@ def run(suite, tools):
     suite.run("unknown feature", tools.refused, "izh-rt", "info", artifact, "--require", "z80", says=["z80"])
     suite.run("output that cannot be written", tools.refused, "izhc", "compile", gguf, "-o", "/nowhere/x.izh",
               says=["/nowhere"])
+    suite.run("outputs", outputs, tools, gguf, artifact)
+    suite.run("temporary files", scratch, tools, gguf)
+    suite.run("windows beyond the context", perplexity_room, tools, artifact)
+    suite.run("weights that are no numbers", not_numbers, tools)
     suite.run("ids that are none", bad_ids, tools, artifact)
     suite.run("truncated GGUF", truncated, tools, gguf,
               lambda cut: ["izhc", "compile", cut, "-o", tools.work / "cut-out.izh"])

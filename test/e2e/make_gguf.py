@@ -120,10 +120,16 @@ def parser():
     return p
 
 
-def make(args):
+def options(args):
     """args: a command line as a list"""
     o = parser().parse_args(args)
     o.override = [tuple(item.split("=")) for item in o.override]
+    return o
+
+
+def make(args):
+    """args: a command line as a list"""
+    o = options(args)
     gguf.write(o.out, make_metadata(o), make_tensors(o), o.version)
 
 

@@ -33,6 +33,9 @@ printf '[1, 2' >"$folder/cut.json"
 printf '[]' >"$folder/none.json"
 printf '[1, 99999999999]' >"$folder/large.json"
 printf '[1]' >"$folder/one.json"
+mkfifo "$folder/pipe"
+full() { "$@" >/dev/full; }
+closed() { "$@" >&-; }
 
 # ---- izh-rt
 expect 0 perplexity "$rt" --help
@@ -59,6 +62,16 @@ expect 2 '--threads' "$rt" bench "$folder/empty" --threads two
 expect 2 'nothing to measure' "$rt" bench "$folder/empty" -p 0 -n 0
 expect 2 '--tokens' "$rt" logits "$folder/empty"
 expect 2 '--json takes no value' "$rt" info "$folder/empty" --json=yes
+expect 2 '--top-p takes a number' "$rt" run "$folder/empty" -p a --top-p 0
+expect 2 'FILE is empty' "$rt" info ''
+for option in --variant --require --device -f; do
+  expect 2 "$option needs a value" "$rt" run "$folder/empty" -p a $option ''
+done
+expect 2 'the same file' "$rt" logits "$folder/zeros" --tokens "$folder/one.json" -o "$folder/zeros"
+expect 2 'the same file' "$rt" logits "$folder/zeros" --tokens "$folder/one.json" -o "$folder/../${folder##*/}/one.json"
+for lost in full closed; do
+  expect 1 'cannot write to standard output: ' $lost "$rt" --help
+done
 for file in empty zeros missing; do
   expect 1 "$folder/$file" "$rt" "$folder/$file" -p hello
   expect 1 "$folder/$file" "$rt" run "$folder/$file" -p hello
@@ -93,6 +106,18 @@ if [ -n "$izhc" ]; then
   expect 2 '' "$izhc" compile "$folder/zeros" --emit=elf
   expect 2 'is a folder' "$izhc" compile "$folder/zeros" -o "$folder"
   expect 2 'the model itself' "$izhc" compile "$folder/zeros" -o "$folder/zeros"
+  expect 2 'a device or a pipe' "$izhc" compile "$folder/zeros" -o "$folder/pipe"
+  [ -p "$folder/pipe" ] || { echo "FAILED: the pipe was replaced"; failures=$((failures + 1)); }
+  for option in -o --target --print-ir-after --pre-tokenizer --quant; do
+    expect 2 "not ''" "$izhc" compile "$folder/zeros" $option ''
+  done
+  expect 2 "not ''" "$izhc" compile ''
+  expect 2 "not ''" "$izhc" inspect ''
+  expect 2 "not ''" "$izhc" tokenize "$folder/zeros" -f ''
+  for lost in full closed; do
+    expect 1 'izhc: cannot write to standard output' $lost "$izhc" targets
+    expect 1 'izhc: cannot write to standard output' $lost "$izhc" --help
+  done
   expect 2 '' "$izhc" tokenize "$folder/zeros"
   for file in empty zeros missing; do
     expect 1 "$folder/$file" "$izhc" compile "$folder/$file" -o "$folder/out.izh"

@@ -100,6 +100,10 @@ bool Arguments::store(const Option &option, const std::string &name,
     *static_cast<bool *>(option.target) = true;
     return true;
   case Kind::Text:
+    if (value.empty() && !option.given) {
+      misuse(name + " needs a value (" + option.value + "), not ''");
+      return false;
+    }
     *static_cast<std::string *>(option.target) = value;
     return true;
   case Kind::Texts:
@@ -168,6 +172,10 @@ bool Arguments::parse(int count, char **words, int *status) {
       if (!takeOption(word, count, words, i))
         return false;
     } else if (found < positionals.size()) {
+      if (word.empty()) {
+        misuse(positionals[found].name + " is empty: give " + positionals[found].help);
+        return false;
+      }
       *positionals[found++].target = word;
     } else {
       misuse("'" + word + "' is one word too many");

@@ -23,7 +23,8 @@ public:
   // ("-p,--prompt"), `value` is how the help calls the value.
   void flag(const char *names, bool *target, const char *help);
   void text(const char *names, const char *value, std::string *target, const char *help);
-  // Also says whether the option was given.
+  // Also says whether the option was given. Only such a text may be empty:
+  // elsewhere an empty one stands for an option that was not given.
   void text(const char *names, const char *value, std::string *target, bool *given,
             const char *help);
   // May be given several times.

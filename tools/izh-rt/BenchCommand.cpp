@@ -216,7 +216,7 @@ int serve(const izh_model *model, const izh_model_info &info, const BenchOptions
     printf("%s\n",
            JsonObject().number("pp", round.prompt).number("tg", round.generation).str().c_str());
     if (fflush(stdout) != 0)
-      return failed("cannot write to standard output");
+      return cannotPrint();
   }
   return kDone;
 }

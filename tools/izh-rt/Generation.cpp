@@ -80,7 +80,7 @@ public:
       if (izh_token_ends_text(model, id))
         result.stop = "eos";
       else if (!show(text.feed(id, &stopped)))
-        return failed("cannot write to standard output") == kDone;
+        return cannotPrint() == kDone;
       if (stopped)
         result.stop = "string";
       if (interrupted && result.stop.empty())
@@ -90,8 +90,8 @@ public:
     }
     if (first)
       result.generationSeconds = now() - first;
-    if (result.stop != "string")
-      show(text.finish());
+    if (result.stop != "string" && !show(text.finish()))
+      return cannotPrint() == kDone;
     return true;
   }
 
@@ -99,10 +99,11 @@ private:
   bool step(const int32_t *tokens, uint32_t count, bool output) {
     izh_input input = {sequence, tokens, count, output ? 1u : 0u};
     izh_error error = {};
-    if (izh_context_run(context, &input, 1, logits.data(), &error) == IZH_OK)
-      return true;
-    failed(error);
-    return false;
+    if (izh_context_run(context, &input, 1, logits.data(), &error) != IZH_OK) {
+      failed(error);
+      return false;
+    }
+    return !output || checkLogits(logits.data(), logits.size(), izh_sequence_length(sequence) - 1);
   }
 
   // Appends a token; a full context ends the text.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sys/stat.h>
 
 namespace izh::rt {
 namespace {
@@ -66,6 +67,18 @@ private:
   bool swapped = false;
 };
 
+// The name of an input that `options.output` would destroy, or "".
+std::string endangered(const LogitsOptions &options) {
+  struct stat out, in;
+  if (stat(options.output.c_str(), &out) != 0)
+    return "";
+  for (const std::string *input : {&options.model.file, &options.tokensFile, &options.besideFile})
+    if (S_ISREG(out.st_mode) && stat(input->c_str(), &in) == 0 && in.st_dev == out.st_dev &&
+        in.st_ino == out.st_ino)
+      return *input;
+  return "";
+}
+
 } // namespace
 
 int logitsCommand(int count, char **words) {
@@ -84,6 +97,8 @@ int logitsCommand(int count, char **words) {
     return status;
   if (options.tokensFile.empty() || options.output.empty())
     return arguments.misuse("--tokens IDS.json and -o OUT.npy are needed");
+  if (std::string input = endangered(options); !input.empty())
+    return arguments.misuse("-o " + options.output + " is the same file as the input " + input);
 
   std::vector<int32_t> tokens, beside;
   if (!readIds(options.tokensFile, &tokens) ||

@@ -1,11 +1,12 @@
 // izh-rt: finds the command that was asked for. A first word that is no
 // command is the file of `run`.
 
+#include "runtime/platform/process.h"
 #include "tools/izh-rt/Arguments.h"
 #include "tools/izh-rt/Commands.h"
 #include "tools/izh-rt/Model.h"
 
-#include <csignal>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -63,10 +64,11 @@ int dispatch(int count, char **words) {
 
 int main(int count, char **words) {
   izh::rt::startTime = izh::rt::now();
-  // A reader that goes away shows as a failed write.
-  signal(SIGPIPE, SIG_IGN);
+  izh::process_prepare("izh-rt", nullptr);
   int status = izh::rt::dispatch(count, words);
-  if (fflush(stdout) != 0 && status == izh::rt::kDone)
-    return izh::rt::failed("cannot write to standard output");
+  // An earlier failure has been told unless its number is gone.
+  errno = 0;
+  if ((fflush(stdout) != 0 || ferror(stdout)) && status == izh::rt::kDone)
+    return izh::rt::cannotPrint();
   return status;
 }

@@ -2,6 +2,7 @@
 
 #include "tools/izh-rt/Model.h"
 
+#include "runtime/platform/process.h"
 #include "tools/izh-rt/Json.h"
 
 #include <algorithm>
@@ -38,6 +39,11 @@ int failed(const std::string &sentence) {
 
 int failed(const izh_error &error) { return failed(std::string(error.message)); }
 
+int cannotPrint() {
+  std::string reason = errno ? std::string(": ") + strerror(errno) : "";
+  return failed("cannot write to standard output" + reason);
+}
+
 ModelPtr openModel(const ModelOptions &options) {
   // The runtime reads the variable when it looks for devices.
   if (!options.device.empty())
@@ -47,6 +53,7 @@ ModelPtr openModel(const ModelOptions &options) {
     modelOptions.variant = options.variant.c_str();
   if (!options.require.empty())
     modelOptions.require = options.require.c_str();
+  process_reads(options.file.c_str());
   izh_model *model = nullptr;
   izh_error error = {};
   if (izh_model_open(options.file.c_str(), &modelOptions, &model, &error) != IZH_OK) {
@@ -127,6 +134,18 @@ bool tokenizeText(const izh_model *model, const std::string &text, bool addBos, 
     if (whole)
       return true;
   }
+}
+
+bool checkLogits(const float *logits, size_t count, uint64_t token) {
+  // Not a number fails every comparison. Minus infinity is a token that is ruled out.
+  bool usable = true;
+  for (size_t i = 0; i < count; ++i)
+    usable &= logits[i] < INFINITY;
+  if (!usable)
+    failed("the logits after token " + std::to_string(token) +
+           " are not finite numbers: weights of the model are damaged, or were before it was "
+           "compiled; 'izh-rt verify FILE' tells which");
+  return usable;
 }
 
 std::string tokenBytes(const izh_model *model, int32_t id, bool special) {

@@ -35,6 +35,8 @@ using SamplerPtr = std::unique_ptr<izh_sampler, Closer>;
 // Prints "izh-rt: SENTENCE" and returns kFailed.
 int failed(const std::string &sentence);
 int failed(const izh_error &error);
+// The same about standard output, with the reason in errno (0: unknown).
+int cannotPrint();
 
 // nullptr after a message.
 ModelPtr openModel(const ModelOptions &options);
@@ -48,6 +50,9 @@ bool readIds(const std::string &path, std::vector<int32_t> *ids);
 // The ids of a text. False after a message.
 bool tokenizeText(const izh_model *model, const std::string &text, bool addBos, bool parseSpecial,
                   std::vector<int32_t> *ids);
+// Whether a row of logits can be chosen from; after a message, where it can't
+// be, as weights that are no numbers make it. `token` is the position.
+bool checkLogits(const float *logits, size_t count, uint64_t token);
 // Bytes of a token; empty where it has none.
 std::string tokenBytes(const izh_model *model, int32_t id, bool special);
 

@@ -2,9 +2,12 @@
 
 #include "tools/izh-rt/NpyWriter.h"
 
+#include "runtime/platform/process.h"
 #include "tools/izh-rt/Model.h"
 
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,9 +19,31 @@ bool NpyWriter::fail() {
   return false;
 }
 
+FILE *NpyWriter::create() {
+  struct stat facts;
+  bool exists = stat(path.c_str(), &facts) == 0;
+  if (exists && !S_ISREG(facts.st_mode))
+    return fopen(path.c_str(), "wb");
+  char resolved[PATH_MAX];
+  // A link stays one; the file that it names is replaced.
+  if (exists && realpath(path.c_str(), resolved))
+    path = resolved;
+  std::string name = path + ".tmpXXXXXX";
+  int descriptor = mkstemp(name.data());
+  if (descriptor < 0)
+    return nullptr;
+  temporary = name;
+  process_writes(temporary.c_str());
+  mode_t mask = umask(0);
+  umask(mask);
+  // Not every file system knows modes.
+  (void)!fchmod(descriptor, exists ? facts.st_mode & 0777 : 0666 & ~mask);
+  return fdopen(descriptor, "wb");
+}
+
 bool NpyWriter::open(const std::string &name, uint64_t rows, uint64_t columns) {
   path = name;
-  file = fopen(path.c_str(), "wb");
+  file = create();
   if (!file)
     return fail();
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" +
@@ -41,22 +66,21 @@ bool NpyWriter::write(const float *values, size_t count) {
 }
 
 bool NpyWriter::close() {
-  if (fflush(file) != 0)
+  if (fflush(file) != 0 || (!temporary.empty() && rename(temporary.c_str(), path.c_str()) != 0))
     return fail();
+  process_writes(nullptr);
+  temporary.clear();
   fclose(file);
   file = nullptr;
   return true;
 }
 
 NpyWriter::~NpyWriter() {
-  if (!file)
-    return;
-  struct stat status;
-  // Only what we made: the path may be a pipe or a device.
-  bool regular = fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode);
-  fclose(file);
-  if (regular)
-    unlink(path.c_str());
+  if (file)
+    fclose(file);
+  if (!temporary.empty())
+    unlink(temporary.c_str());
+  process_writes(nullptr);
 }
 
 } // namespace izh::rt

@@ -1,5 +1,6 @@
 // Writes a two-dimensional float32 array as a .npy file (version 1.0), row by
-// row.
+// row. A file appears under its name only when it is complete; pipes and
+// devices are written as they are.
 
 #pragma once
 
@@ -16,13 +17,16 @@ public:
   bool open(const std::string &path, uint64_t rows, uint64_t columns);
   bool write(const float *values, size_t count);
   bool close();
-  // Removes a file that was not closed.
+  // Removes what was not closed.
   ~NpyWriter();
 
 private:
   bool fail();
 
-  std::string path;
+  // Opens the file that is written; sets `temporary` where that is another.
+  FILE *create();
+
+  std::string path, temporary;
   FILE *file = nullptr;
 };
 

@@ -73,7 +73,10 @@ private:
       }
       done += now;
       for (size_t row = 0; row < outputs; ++row) {
-        int32_t next = tokens[done - outputs + row + 1];
+        size_t place = done - outputs + row;
+        if (!checkLogits(logits.data() + row * vocabulary, vocabulary, place))
+          return false;
+        int32_t next = tokens[place + 1];
         if (next >= 0 && size_t(next) < vocabulary)
           score->add(negativeLogLikelihood(logits.data() + row * vocabulary, vocabulary, next));
       }
@@ -89,7 +92,7 @@ private:
 struct PerplexityOptions {
   ModelOptions model;
   std::string file;
-  uint64_t window = 512;
+  uint64_t window = 0; // 0: 512, or the model's context where that is less
   bool json = false;
 };
 
@@ -140,10 +143,18 @@ int perplexityCommand(int count, char **words) {
                   " tokens, but at least 4 are needed");
   izh_model_info info;
   izh_model_get_info(model.get(), &info);
+  uint64_t room = options.model.contextTokens ? options.model.contextTokens : info.context;
+  uint64_t wanted = options.window ? options.window : 512;
+  if (!options.window && room)
+    wanted = std::min(wanted, room);
   // A text that is shorter than a window is one.
-  size_t window = std::min<size_t>(options.window, tokens.size());
-  uint64_t room = std::max<uint64_t>(options.model.contextTokens, window);
-  ContextPtr context = createContext(model.get(), options.model.threads, room, 1);
+  size_t window = std::min<uint64_t>(wanted, tokens.size());
+  if (room && window > room)
+    return failed("a window of " + std::to_string(window) +
+                  " tokens was asked for, but there is room for " + std::to_string(room) +
+                  ": lower --window" + (options.model.contextTokens ? " or raise --ctx" : ""));
+  ContextPtr context = createContext(model.get(), options.model.threads,
+                                     options.model.contextTokens ? room : window, 1);
   Score score;
   if (!context || !scoreText(model.get(), context.get(), info, tokens, window, &score))
     return kFailed;

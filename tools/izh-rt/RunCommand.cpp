@@ -71,7 +71,7 @@ void declare(Arguments &arguments, RunOptions &options) {
                    "temperature; 0 takes the likeliest token (0.8)");
   arguments.integer("--top-k", "K", &options.topK, 0, UINT32_MAX,
                     "choose among the K likeliest; 0: all (0)");
-  arguments.number("--top-p", "P", &sampling.top_p, 0, 1,
+  arguments.number("--top-p", "P", &sampling.top_p, 1e-6f, 1,
                    "choose among the likeliest that have P together (1)");
   arguments.number("--min-p", "P", &sampling.min_p, 0, 1,
                    "drop tokens with less than P times the best one's probability (0)");

@@ -34,6 +34,12 @@ struct TokenizeArguments {
 };
 int tokenize(const TokenizeArguments &arguments);
 
+// What every command needs: to be called first in main().
+void prepare();
+// Writes what is left of standard output. Returns `status`, or kFailed after a
+// sentence where output was lost.
+int finish(int status);
+
 // "models, lm, ..." and the names of pre-tokenizers, for help texts.
 std::string stageList();
 std::string preTokenizerList();

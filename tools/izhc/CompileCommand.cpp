@@ -6,6 +6,7 @@
 #include "compiler/support/Error.h"
 #include "compiler/tokenizers/Tokenizers.h"
 #include "runtime/platform/cpu.h"
+#include "runtime/platform/process.h"
 #include "tools/izhc/Report.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -52,6 +53,9 @@ static llvm::Error checkOutput(llvm::StringRef model, llvm::StringRef output) {
     return makeError("-o {0} is a folder, but the name of a file is needed", output);
   if (fs::exists(output) && fs::equivalent(model, output))
     return makeError("-o {0} is the model itself", output);
+  // The finished file takes the name, which would do away with a device.
+  if (fs::exists(output) && !fs::is_regular_file(output))
+    return makeError("-o {0} is a device or a pipe, but an artifact needs a file", output);
   return llvm::Error::success();
 }
 
@@ -120,6 +124,7 @@ int compile(const CompileArguments &arguments) {
   options.commandLine = arguments.commandLine;
   options.threads =
       arguments.jobs ? arguments.jobs : llvm::hardware_concurrency().compute_thread_count();
+  izh::process_reads(options.model.c_str());
   auto result = [&] {
     ProgressBar bar;
     std::mutex mutex;

@@ -1,6 +1,7 @@
 // `izhc inspect`: decides by the first bytes what a file is.
 
 #include "compiler/support/Error.h"
+#include "runtime/platform/process.h"
 #include "runtime/schema/header.h"
 #include "tools/izhc/Inspect.h"
 #include "tools/izhc/Report.h"
@@ -18,6 +19,7 @@ std::string clean(llvm::StringRef text) {
 }
 
 int inspect(const InspectArguments &arguments) {
+  izh::process_reads(arguments.file.c_str());
   auto file = MappedFile::open(arguments.file);
   if (!file)
     return report(file.takeError());

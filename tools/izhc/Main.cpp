@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
+#include <iostream>
 
 using namespace izhc::tool;
 
@@ -33,24 +34,33 @@ std::string quoteWords(int count, char **words) {
 
 using Action = std::function<int()>;
 
+CLI::Option *addText(CLI::App *command, const char *names, std::string &target,
+                     const std::string &help) {
+  // An empty word would stand for an option that was not given.
+  CLI::Validator filled(
+      [](std::string &text) { return std::string(text.empty() ? "needs a value, not ''" : ""); },
+      "");
+  return command->add_option(names, target, help)->check(filled);
+}
+
 void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand("compile", "Compiles a model into one .izh file.");
-  command->add_option("MODEL", arguments.model, "a .gguf file (the first one of a split model)")
+  addText(command, "MODEL", arguments.model, "a .gguf file (the first one of a split model)")
       ->required();
-  command->add_option("-o,--output", arguments.output,
-                      "the file to write (MODEL's name with .izh, in this folder)");
-  command->add_option("--target", arguments.target,
-                      "what to generate code for, separated by commas: see 'izhc targets'; "
-                      "native: the best for this machine; default: all portable ones");
+  addText(command, "-o,--output", arguments.output,
+          "the file to write (MODEL's name with .izh, in this folder)");
+  addText(command, "--target", arguments.target,
+          "what to generate code for, separated by commas: see 'izhc targets'; "
+          "native: the best for this machine; default: all portable ones");
   command->add_flag("--exact", arguments.exact, "float32 activations for all weights");
-  command->add_option("--pre-tokenizer", arguments.preTokenizer,
-                      "for models that name none: " + preTokenizerList());
-  command->add_option("--print-ir-after", arguments.printIrAfter,
-                      "prints the IR to standard output: " + stageList());
+  addText(command, "--pre-tokenizer", arguments.preTokenizer,
+          "for models that name none: " + preTokenizerList());
+  addText(command, "--print-ir-after", arguments.printIrAfter,
+          "prints the IR to standard output: " + stageList());
   command->add_flag("--stats", arguments.stats, "prints sizes and times");
   command->add_option("-j,--jobs", arguments.jobs, "threads (all cores)")
       ->check(CLI::Range(1u, 1024u));
-  command->add_option("--quant", arguments.quant, "a recipe (not available yet)");
+  addText(command, "--quant", arguments.quant, "a recipe (not available yet)");
   command->add_option("--emit", arguments.emit, "izh, or exe (not available yet)")
       ->check(CLI::IsMember({"izh", "exe"}));
   command->callback([&] { action = [&] { return compile(arguments); }; });
@@ -58,7 +68,7 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
 
 void addInspect(CLI::App &app, InspectArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand("inspect", "Tells what is in a .gguf or .izh file.");
-  command->add_option("FILE", arguments.file, "a .gguf or .izh file")->required();
+  addText(command, "FILE", arguments.file, "a .gguf or .izh file")->required();
   command->add_flag("--json", arguments.json, "prints one JSON object");
   command->callback([&] { action = [&] { return inspect(arguments); }; });
 }
@@ -66,16 +76,16 @@ void addInspect(CLI::App &app, InspectArguments &arguments, Action &action) {
 void addTokenize(CLI::App &app, TokenizeArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand(
       "tokenize", "Prints the ids that the compiled model will see, as a JSON list.");
-  command->add_option("MODEL", arguments.model, "a .gguf file")->required();
+  addText(command, "MODEL", arguments.model, "a .gguf file")->required();
   CLI::Option *text = command->add_option("-p,--prompt", arguments.text, "the text");
   CLI::Option *file =
-      command->add_option("-f,--file", arguments.textFile, "a file with the text; - for input");
+      addText(command, "-f,--file", arguments.textFile, "a file with the text; - for input");
   text->excludes(file);
   command->add_flag("--no-bos", arguments.noBos,
                     "no beginning-of-text token, whatever the model says");
   command->add_flag("--no-special", arguments.noSpecial, "control tokens are plain text");
-  command->add_option("--pre-tokenizer", arguments.preTokenizer,
-                      "for models that name none: " + preTokenizerList());
+  addText(command, "--pre-tokenizer", arguments.preTokenizer,
+          "for models that name none: " + preTokenizerList());
   command->callback([&, text, file] {
     if (text->count() + file->count() == 0)
       throw CLI::RequiredError("-p TEXT or -f FILE");
@@ -107,11 +117,21 @@ int run(int count, char **words) {
   return action();
 }
 
+// Help and version go through iostreams.
+int finishHelp(int status) {
+  std::cout.flush();
+  if (std::cout || status != kDone)
+    return finish(status);
+  fprintf(stderr, "izhc: cannot write to standard output\n");
+  return finish(kFailed);
+}
+
 } // namespace
 
 int main(int count, char **words) {
+  prepare();
   try {
-    return run(count, words);
+    return finishHelp(run(count, words));
   } catch (const std::exception &error) {
     fprintf(stderr, "izhc: %s\n", error.what());
     return kFailed;

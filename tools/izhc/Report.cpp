@@ -1,12 +1,36 @@
 // Messages and the progress bar.
 
 #include "tools/izhc/Report.h"
+#include "runtime/platform/process.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdio>
 #include <unistd.h>
 
 namespace izhc::tool {
+
+void prepare() {
+  // LLVM takes its signals once, when the first handler is added, and removes
+  // temporary files; what comes after replaces its bus error.
+  llvm::sys::AddSignalHandler([](void *) {}, nullptr);
+  izh::process_prepare("izhc", llvm::sys::RunInterruptHandlers);
+}
+
+int finish(int status) {
+  llvm::raw_fd_ostream &out = llvm::outs();
+  out.flush();
+  if (out.has_error() && status == kDone) {
+    std::string reason = out.error().message();
+    llvm::errs() << "izhc: cannot write to standard output: " << reason << "\n";
+    status = kFailed;
+  }
+  // LLVM aborts over errors that are left. There is no place to tell those of
+  // standard error.
+  out.clear_error();
+  static_cast<llvm::raw_fd_ostream &>(llvm::errs()).clear_error();
+  return status;
+}
 
 int report(llvm::Error error, int status) {
   llvm::handleAllErrors(std::move(error), [](const llvm::ErrorInfoBase &info) {

@@ -4,6 +4,7 @@
 #include "compiler/import/ModelSource.h"
 #include "compiler/support/Error.h"
 #include "compiler/tokenizers/Tokenizers.h"
+#include "runtime/platform/process.h"
 #include "runtime/text/tokenizer.h"
 #include "tools/izhc/Report.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -53,6 +54,7 @@ int tokenize(const TokenizeArguments &arguments) {
   auto text = readText(arguments);
   if (!text)
     return report(text.takeError());
+  izh::process_reads(arguments.model.c_str());
   auto section = buildSection(arguments);
   if (!section)
     return report(section.takeError());
