@@ -54,6 +54,9 @@ llvm::ArrayRef<const FormatSpec *> allFormats();
 // nullptr if there is none.
 const FormatSpec *findFormat(llvm::StringRef name);
 const FormatSpec *findFormatByGgufType(uint32_t type);
+// How GGUF calls a type, whether or not there is a format for it here; empty
+// for numbers that mean nothing.
+llvm::StringRef ggufTypeName(uint32_t type);
 
 // The parts of one block as integers, sign-extended where the format says so;
 // zeroPoint and subZero are not subtracted. Only the first blockWeights codes

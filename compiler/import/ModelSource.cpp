@@ -91,6 +91,15 @@ llvm::Expected<bool> ModelSource::getBoolOr(llvm::StringRef key, bool otherwise)
   return value->value_or(otherwise);
 }
 
+static llvm::Error unknownType(llvm::StringRef file, const TensorInfo &tensor) {
+  std::string type = ggufTypeName(tensor.ggufType).str();
+  type = type.empty() ? "has type number " + std::to_string(tensor.ggufType) : "is of type " + type;
+  auto known = llvm::map_range(allFormats(), [](auto *format) { return format->name.str(); });
+  return makeError("{0}: the tensor {1} {2}, which can't be compiled yet; use a file in another "
+                   "quantization, of {3}",
+                   file, quote(tensor.name), type, llvm::join(known, ", "));
+}
+
 llvm::Expected<const TensorInfo *> ModelSource::requireTensor(llvm::StringRef name) const {
   const TensorInfo *tensor = findTensor(name);
   if (!tensor)
@@ -98,9 +107,7 @@ llvm::Expected<const TensorInfo *> ModelSource::requireTensor(llvm::StringRef na
                      "the file complete?",
                      fileName(), quote(name));
   if (!tensor->format)
-    return makeError("{0}: the tensor {1} has type number {2}, which izhc does not know; "
-                     "use a file in another quantization",
-                     fileName(), quote(name), tensor->ggufType);
+    return unknownType(fileName(), *tensor);
   return tensor;
 }
 

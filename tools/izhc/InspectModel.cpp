@@ -12,8 +12,10 @@ namespace izhc::tool {
 namespace {
 
 std::string typeName(const TensorInfo &tensor) {
-  return tensor.format ? tensor.format->name.str()
-                       : "unknown type " + std::to_string(tensor.ggufType);
+  llvm::StringRef name = ggufTypeName(tensor.ggufType);
+  return tensor.format  ? tensor.format->name.str()
+         : name.empty() ? "unknown type " + std::to_string(tensor.ggufType)
+                        : name.str();
 }
 
 // Safe to print, whatever the file holds.

@@ -56,6 +56,18 @@ static void refuse(ModelBuilder &builder, const std::string &key, const char *wh
                            builder.source().fileName(), key, value, what));
 }
 
+// A token without a row would be an id that the model can't be given. More
+// rows than tokens are padding.
+static void checkVocabulary(ModelBuilder &builder, int64_t rows) {
+  auto tokens = builder.source().getStringArray("tokenizer.ggml.tokens");
+  if (!tokens)
+    return builder.fail(tokens.takeError());
+  if (*tokens && (*tokens)->size() > uint64_t(rows))
+    builder.fail(makeError("{0}: tokenizer.ggml.tokens has {1} entries, but token_embd.weight only "
+                           "{2} rows; tokenizer and weights are of different models",
+                           builder.source().fileName(), (*tokens)->size(), rows));
+}
+
 Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
   const ModelSource &source = builder.source();
   Hyper hyper;
@@ -80,12 +92,17 @@ Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
                            source.fileName(), hyper.prefix, eps));
   hyper.eps = float(eps);
   refuse(builder, hyper.prefix + "expert_count", "a mixture of experts");
+  if (!builder.unwrap<bool>(source.getBoolOr(hyper.prefix + "attention.causal", true), true))
+    builder.fail(makeError("{0}: {1}attention.causal is false: only models that read from left to "
+                           "right can be compiled",
+                           source.fileName(), hyper.prefix));
 
   if (auto embedding = source.requireTensor("token_embd.weight")) {
     hyper.vocabulary = (*embedding)->rows();
     if (hyper.vocabulary > 1 << 24)
       builder.fail(makeError("{0}: token_embd.weight has {1} rows, expected at most {2}",
                              source.fileName(), hyper.vocabulary, 1 << 24));
+    checkVocabulary(builder, hyper.vocabulary);
   } else {
     builder.fail(embedding.takeError());
   }

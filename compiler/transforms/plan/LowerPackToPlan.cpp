@@ -172,7 +172,8 @@ struct LowerPackToPlan : impl::LowerPackToPlanBase<LowerPackToPlan> {
       if (isName(&op))
         continue;
       if (!hasKernel(&op))
-        return op.emitError("has no kernel of its own, and no pass could make it a part of one");
+        return op.emitOpError("has no kernel of its own, and no pass could make it a part of one: "
+                              "a model of this make can't be compiled yet");
       if (failed(outliner.outline(&op)))
         return mlir::failure();
     }

@@ -98,7 +98,8 @@ llvm::FailureOr<Place> Placement::find(mlir::Value value, mlir::Operation *user)
              mlir::MemRefType::get({mlir::ShapedType::kDynamic},
                                    mlir::IntegerType::get(op.getContext(), 32))};
   else
-    return source->emitError("has no kernel of its own, and no pass could make it a part of one");
+    return source->emitOpError("has no kernel of its own, and no pass could make it a part of one: "
+                               "a model of this make can't be compiled yet");
   places[value] = place;
   return place;
 }

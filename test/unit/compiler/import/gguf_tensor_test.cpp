@@ -42,6 +42,14 @@ TEST(GgufTensorTest, HigherRanksCountAsRows) {
   EXPECT_EQ(model->tensors()[0].rows(), 60);
 }
 
+TEST(GgufTensorTest, TypesThatCannotBeCompiledAreNamed) {
+  OpenedModel model = open(GgufWriter().tensor("a", {256}, 16, Bytes(66)));
+  std::string text = message(model->requireTensor("a"));
+  EXPECT_NE(text.find("'a' is of type iq2_xxs, which can't be compiled yet"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("q4_0"), std::string::npos) << text;
+}
+
 // Types to come must not keep anyone from reading the rest of the file.
 TEST(GgufTensorTest, UnknownTypesFailOnlyWhenTheTensorIsNeeded) {
   OpenedModel model = open(GgufWriter().tensor("a", {4}, 777, Bytes(16)));

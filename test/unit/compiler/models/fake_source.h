@@ -17,6 +17,8 @@ public:
   std::map<std::string, double> numbers;
   std::map<std::string, std::string> strings;
   std::map<std::string, std::vector<int64_t>> arrays;
+  std::map<std::string, bool> flags;
+  std::optional<std::vector<llvm::StringRef>> tokens;
 
   // `shape` as in files: columns first.
   void addTensor(const std::string &name, llvm::ArrayRef<int64_t> shape,
@@ -49,8 +51,9 @@ public:
   llvm::Expected<std::optional<double>> getFloat(llvm::StringRef key) const override {
     return number<double>(key);
   }
-  llvm::Expected<std::optional<bool>> getBool(llvm::StringRef) const override {
-    return std::optional<bool>();
+  llvm::Expected<std::optional<bool>> getBool(llvm::StringRef key) const override {
+    auto found = flags.find(key.str());
+    return found == flags.end() ? std::optional<bool>() : std::optional<bool>(found->second);
   }
   llvm::Expected<std::optional<llvm::StringRef>> getString(llvm::StringRef key) const override {
     auto found = strings.find(key.str());
@@ -58,8 +61,8 @@ public:
                                   : std::optional<llvm::StringRef>(found->second);
   }
   llvm::Expected<std::optional<std::vector<llvm::StringRef>>>
-  getStringArray(llvm::StringRef) const override {
-    return std::optional<std::vector<llvm::StringRef>>();
+  getStringArray(llvm::StringRef key) const override {
+    return key == "tokenizer.ggml.tokens" ? tokens : std::nullopt;
   }
   llvm::Expected<std::optional<std::vector<float>>> getFloatArray(llvm::StringRef) const override {
     return std::optional<std::vector<float>>();

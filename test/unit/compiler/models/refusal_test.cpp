@@ -111,6 +111,20 @@ TEST(ModelRefusalTest, NamesExperts) {
   expectRefusal([](auto &s) { s.numbers["llama.expert_count"] = 8; }, "a mixture of experts");
 }
 
+TEST(ModelRefusalTest, NamesAttentionThatIsNotCausal) {
+  expectRefusal([](auto &s) { s.flags["llama.attention.causal"] = false; }, "attention.causal");
+}
+
+TEST(ModelRefusalTest, CountsTokensThatHaveNoRow) {
+  FakeSource source;
+  fillDecoder(source, "llama");
+  size_t rows = size_t(source.findTensor("token_embd.weight")->rows());
+  expectRefusal([&](auto &s) { s.tokens.emplace(rows + 1); },
+                "has " + std::to_string(rows + 1) + " entries");
+  source.tokens.emplace(rows);
+  EXPECT_FALSE(contains(buildText(source), "error"));
+}
+
 TEST(ModelRefusalTest, WantsTheBiasesOfQwen2) {
   FakeSource source;
   fillDecoder(source, "qwen2");
