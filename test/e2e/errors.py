@@ -1,10 +1,11 @@
 """What users do wrong ends with a status and a sentence, never a signal."""
 
 import json
+import subprocess
 
 import gguf as gguf_file
 import make_gguf
-from harness import expect
+from harness import Skip, expect
 
 
 SIZES = ["--kind=q4_0", "--width=64", "--heads=2", "--kv-heads=1", "--head-size=32", "--ffn=64", "--layers=1"]
@@ -78,6 +79,15 @@ def outputs(tools, gguf, artifact):
     expect(not left, f"left behind: {left}")
 
 
+def no_threads(tools, gguf):
+    """Stacks that don't fit into the address space: no thread can start."""
+    limited = ["prlimit", f"--as={4 << 30}", f"--stack={16 << 30}"]
+    if subprocess.run([*limited, "true"], capture_output=True).returncode != 0:
+        raise Skip("the limits can't be set here")
+    tools.refused("izhc", "compile", gguf, "--target=reference", "-o", tools.work / "new.izh", prefix=limited,
+                  says=["izhc: ", "thread", "limits"])
+
+
 def scratch(tools, gguf):
     """What to do where the folder for temporary files is of no use."""
     for folder in ("/nowhere", "/dev/null"):
@@ -138,6 +148,7 @@ def run(suite, tools):
     suite.run("output that cannot be written", tools.refused, "izhc", "compile", gguf, "-o", "/nowhere/x.izh",
               says=["/nowhere"])
     suite.run("outputs", outputs, tools, gguf, artifact)
+    suite.run("no threads", no_threads, tools, gguf)
     suite.run("temporary files", scratch, tools, gguf)
     suite.run("windows beyond the context", perplexity_room, tools, artifact)
     suite.run("weights that are no numbers", not_numbers, tools)

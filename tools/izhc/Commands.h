@@ -36,6 +36,8 @@ int tokenize(const TokenizeArguments &arguments);
 
 // What every command needs: to be called first in main().
 void prepare();
+// Ends the program, after a sentence, over something that the system refused.
+[[noreturn]] void giveUp(const char *what);
 // Writes what is left of standard output. Returns `status`, or kFailed after a
 // sentence where output was lost.
 int finish(int status);

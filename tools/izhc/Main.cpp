@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <functional>
 #include <iostream>
+#include <system_error>
 
 using namespace izhc::tool;
 
@@ -132,6 +133,8 @@ int main(int count, char **words) {
   prepare();
   try {
     return finishHelp(run(count, words));
+  } catch (const std::system_error &error) {
+    giveUp((std::string("the system refused a thread (") + error.what() + ")").c_str());
   } catch (const std::exception &error) {
     fprintf(stderr, "izhc: %s\n", error.what());
     return kFailed;

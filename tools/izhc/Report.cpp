@@ -2,15 +2,37 @@
 
 #include "tools/izhc/Report.h"
 #include "runtime/platform/process.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
 #include <unistd.h>
 
 namespace izhc::tool {
 
+// Nothing here may need memory.
+void giveUp(const char *what) {
+  llvm::sys::RunInterruptHandlers();
+  const char *parts[] = {"izhc: ", what,
+                         ": free memory, raise the limits of this process (ulimit -a), or use "
+                         "fewer threads with -j\n"};
+  for (const char *part : parts)
+    (void)!write(STDERR_FILENO, part, strlen(part));
+  _exit(kFailed);
+}
+
+static void outOfMemory() { giveUp("out of memory"); }
+
 void prepare() {
+  std::set_new_handler(outOfMemory);
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { outOfMemory(); });
+  // What LLVM can't go on without, mostly a thread. Its own errors are asserts.
+  llvm::install_fatal_error_handler([](void *, const char *what, bool) { giveUp(what); });
+  std::set_terminate([] { giveUp("the system refused a thread"); });
   // LLVM takes its signals once, when the first handler is added, and removes
   // temporary files; what comes after replaces its bus error.
   llvm::sys::AddSignalHandler([](void *) {}, nullptr);
