@@ -53,11 +53,12 @@ func.func @large_blocks(%x: tensor<?x256xf32>) -> (tensor<?x16xf32>, tensor<?x16
 
 // -----
 
-// Float weights read float rows, and so do formats that want different kinds.
+// Float weights read float rows. Formats in blocks of 32 and of 256 together
+// read scales of 32, with the sums that the machines' dots of signed codes need.
 // CHECK-LABEL: func.func @floats
 func.func @floats(%x: tensor<?x256xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>) {
   // CHECK: pack.quantize %arg0 {{.*}} !pack.act<256 x f32, sums false, corr32[], corr16[]>
-  // CHECK: pack.quantize %arg0 {{.*}} !pack.act<256 x f32, sums false, corr32[], corr16[]>
+  // CHECK: pack.quantize %arg0 {{.*}} !pack.act<256 x block32, sums true, corr32[128], corr16[]>
   %a = lm.weight "a" format "bf16" : tensor<16x256xf32>
   %b = lm.weight "b" format "q4_k" : tensor<16x256xf32>
   %c = lm.weight "c" format "q8_0" : tensor<16x256xf32>
