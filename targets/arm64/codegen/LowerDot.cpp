@@ -1,0 +1,200 @@
+// A chain of dots is a sum handed from one pack.dot to the next. Chains are
+// lowered as a whole, because Neon keeps 16-bit partial sums along them; each
+// instruction stays where its dot was, so that loads keep their order.
+
+#include "targets/arm64/codegen/LowerDot.h"
+#include "compiler/target/KernelBuilder.h"
+#include "dialects/pack/Pack.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace izhc::arm64 {
+
+using namespace mlir;
+
+namespace {
+
+using Chain = llvm::ArrayRef<pack::DotOp>;
+
+Value intrinsic(KernelBuilder &k, Type result, llvm::StringRef name, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(k.builder, k.loc, result, k.builder.getStringAttr(name),
+                                       operands)
+      .getResult(0);
+}
+
+// The address base + offset.
+struct Place {
+  Value base;
+  int64_t offset = 0;
+};
+
+// Where the four bytes that a dot's values repeat are loaded from; no base if
+// they are made otherwise.
+Place placeOf(pack::DotOp dot) {
+  auto bytes = dot.getValues().getDefiningOp<vector::BitCastOp>();
+  auto splat = bytes ? bytes.getSource().getDefiningOp<vector::BroadcastOp>() : nullptr;
+  auto load = splat ? splat.getSource().getDefiningOp<LLVM::LoadOp>() : nullptr;
+  if (!load || !load.getType().isInteger(32))
+    return {};
+  Place place{load.getAddr()};
+  while (auto step = place.base.getDefiningOp<LLVM::GEPOp>()) {
+    llvm::ArrayRef<int32_t> indices = step.getRawConstantIndices();
+    if (!step.getElemType().isInteger(8) || indices.size() != 1 ||
+        indices[0] == LLVM::GEPOp::kDynamicIndex)
+      break;
+    place = {step.getBase(), place.offset + indices[0]};
+  }
+  return place;
+}
+
+// Whether the first four dots take their values from 16 bytes in a row.
+bool valuesInARow(Chain dots) {
+  if (dots.size() < 4)
+    return false;
+  Place first = placeOf(dots[0]);
+  for (int64_t i : {1, 2, 3}) {
+    Place place = placeOf(dots[i]);
+    if (!first.base || place.base != first.base || place.offset != first.offset + 4 * i)
+      return false;
+  }
+  return true;
+}
+
+// sdot can repeat any four bytes of a register by itself: one load for four
+// dots, where repeating while loading would take four.
+Value lowerDotProd(KernelBuilder &k, Chain chain) {
+  pack::DotOp head = chain.front();
+  Type bytes = head.getValues().getType(), dwords = head.getType();
+  Value total = head.getAcc(), four;
+  int64_t used = 4;
+  for (size_t i = 0; i < chain.size(); ++i) {
+    pack::DotOp dot = chain[i];
+    k.builder.setInsertionPoint(dot);
+    if (used == 4 && valuesInARow(chain.drop_front(i))) {
+      Place place = placeOf(dot);
+      four = k.load(dwords, k.at(place.base, place.offset), 4);
+      used = 0;
+    }
+    Value values = dot.getValues();
+    if (used < 4) {
+      values = k.bitcast(k.shuffle(four, four, llvm::SmallVector<int64_t>(4, used)), bytes);
+      ++used;
+    }
+    total = intrinsic(k, dwords, "llvm.aarch64.neon.sdot.v4i32.v16i8",
+                      {total, dot.getCodes(), values});
+  }
+  return total;
+}
+
+// Sums of a chain, a 32-bit lane being two or four lanes of these:
+//
+//   products   8 x i16, low and high   a0 a1 a2 a3 b0 b1 b2 b3 | c0 .. c3 d0 .. d3
+//   addp       8 x i16                 a01 a23 b01 b23 c01 c23 d01 d23
+//   sadalp     4 x i32                 a       b       c       d
+//
+// Codes too large for addp in 16 bits go by sadalp first: a01 a23 b01 b23 and
+// c01 c23 d01 d23 of 32 bits, joined by one addp at the end of the chain.
+class NeonChain {
+public:
+  NeonChain(KernelBuilder &k, int64_t max)
+      : k(k), words(k.vec(8, k.i16())), dwords(k.vec(4, k.i32())),
+        fit(32767 / (127 * max)), narrow(fit >= 4) {
+    // Pairs of products have to fit into 16 bits too.
+    if (narrow)
+      fit /= 2;
+  }
+
+  Value lower(Chain chain) {
+    pack::DotOp head = chain.front();
+    Value total = head.getAcc(), wide[2];
+    int64_t held = 0;
+    for (pack::DotOp dot : chain) {
+      k.builder.setInsertionPoint(dot);
+      for (int64_t half : {0, 1}) {
+        Value products = multiply(dot, half);
+        partial[half] = held == 0 ? products : k.add(partial[half], products);
+      }
+      if (++held != fit && dot != chain.back())
+        continue;
+      held = 0;
+      if (narrow) {
+        Value pairs =
+            intrinsic(k, words, "llvm.aarch64.neon.addp.v8i16", {partial[0], partial[1]});
+        total = k.add(total, widen(pairs));
+        continue;
+      }
+      for (int64_t half : {0, 1}) {
+        Value sums = widen(partial[half]);
+        wide[half] = wide[half] ? k.add(wide[half], sums) : sums;
+      }
+    }
+    if (narrow)
+      return total;
+    return k.add(total, intrinsic(k, dwords, "llvm.aarch64.neon.addp.v4i32", wide));
+  }
+
+private:
+  Value multiply(pack::DotOp dot, int64_t half) {
+    llvm::SmallVector<int64_t, 8> lanes;
+    for (int64_t lane = 0; lane < 8; ++lane)
+      lanes.push_back(8 * half + lane);
+    Value codes = k.shuffle(dot.getCodes(), dot.getCodes(), lanes);
+    Value values = k.shuffle(dot.getValues(), dot.getValues(), lanes);
+    return intrinsic(k, words, "llvm.aarch64.neon.smull.v8i16", {codes, values});
+  }
+  Value widen(Value sums) {
+    return intrinsic(k, dwords, "llvm.aarch64.neon.saddlp.v4i32.v8i16", sums);
+  }
+
+  KernelBuilder &k;
+  Type words, dwords;
+  int64_t fit; // how many dots a 16-bit sum may hold
+  bool narrow;
+  Value partial[2];
+};
+
+bool continuesChain(pack::DotOp dot) {
+  auto before = dot.getAcc().getDefiningOp<pack::DotOp>();
+  return before && before->hasOneUse() && before->getBlock() == dot->getBlock() &&
+         before.getMax() == dot.getMax() && before.getSignedCodes() == dot.getSignedCodes();
+}
+
+llvm::LogicalResult check(pack::DotOp dot) {
+  if (cast<VectorType>(dot.getType()).getDimSize(0) != 4)
+    return dot.emitError("has vectors that are not of 128 bits");
+  if (dot.getMax() > (dot.getSignedCodes() ? 128 : 127))
+    return dot.emitError("multiplies codes up to ")
+           << dot.getMax() << ", but only signed bytes can be multiplied here";
+  return success();
+}
+
+} // namespace
+
+llvm::LogicalResult lowerDots(ModuleOp module, DotUnit unit) {
+  llvm::SmallVector<pack::DotOp> heads;
+  auto walked = module.walk([&](pack::DotOp dot) {
+    if (!continuesChain(dot))
+      heads.push_back(dot);
+    return WalkResult(check(dot));
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  for (pack::DotOp head : heads) {
+    llvm::SmallVector<pack::DotOp> chain{head};
+    while (chain.back()->hasOneUse()) {
+      auto next = dyn_cast<pack::DotOp>(*chain.back()->user_begin());
+      if (!next || next.getAcc() != chain.back().getResult() || !continuesChain(next))
+        break;
+      chain.push_back(next);
+    }
+    OpBuilder builder(head);
+    KernelBuilder k(builder, head.getLoc(), {});
+    Value total = unit == DotUnit::DotProd ? lowerDotProd(k, chain)
+                                           : NeonChain(k, head.getMax()).lower(chain);
+    chain.back().getResult().replaceAllUsesWith(total);
+    for (pack::DotOp dot : llvm::reverse(chain))
+      dot->erase();
+  }
+  return success();
+}
+
+} // namespace izhc::arm64
