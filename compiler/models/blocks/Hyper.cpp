@@ -56,6 +56,27 @@ static void refuse(ModelBuilder &builder, const std::string &key, const char *wh
                            builder.source().fileName(), key, value, what));
 }
 
+// Keys that change what attention computes; leaving them out would give
+// another model's text.
+static void refuseOtherAttention(ModelBuilder &builder, const Hyper &hyper) {
+  const ModelSource &source = builder.source();
+  if (!builder.unwrap<bool>(source.getBoolOr(hyper.prefix + "attention.causal", true), true))
+    builder.fail(makeError("{0}: {1}attention.causal is false: only models that read from left to "
+                           "right can be compiled",
+                           source.fileName(), hyper.prefix));
+  // A window as large as the context hides nothing.
+  std::string window = hyper.prefix + "attention.sliding_window";
+  if (builder.unwrap<uint64_t>(source.getUIntOr(window, 0), 0) < uint64_t(hyper.context))
+    refuse(builder, window, "attention to a window of tokens");
+  for (const char *name : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    std::string key = hyper.prefix + name;
+    double cap = builder.unwrap<double>(source.getFloatOr(key, 0), 0);
+    if (cap != 0)
+      builder.fail(makeError("{0}: {1} is {2}: capped logits can't be compiled yet",
+                             source.fileName(), key, cap));
+  }
+}
+
 // A token without a row would be an id that the model can't be given. More
 // rows than tokens are padding.
 static void checkVocabulary(ModelBuilder &builder, int64_t rows) {
@@ -92,10 +113,7 @@ Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
                            source.fileName(), hyper.prefix, eps));
   hyper.eps = float(eps);
   refuse(builder, hyper.prefix + "expert_count", "a mixture of experts");
-  if (!builder.unwrap<bool>(source.getBoolOr(hyper.prefix + "attention.causal", true), true))
-    builder.fail(makeError("{0}: {1}attention.causal is false: only models that read from left to "
-                           "right can be compiled",
-                           source.fileName(), hyper.prefix));
+  refuseOtherAttention(builder, hyper);
 
   if (auto embedding = source.requireTensor("token_embd.weight")) {
     hyper.vocabulary = (*embedding)->rows();

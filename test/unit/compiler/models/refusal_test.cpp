@@ -115,6 +115,13 @@ TEST(ModelRefusalTest, NamesAttentionThatIsNotCausal) {
   expectRefusal([](auto &s) { s.flags["llama.attention.causal"] = false; }, "attention.causal");
 }
 
+TEST(ModelRefusalTest, NamesWindowsAndCapsOfAttention) {
+  expectRefusal([](auto &s) { s.numbers["llama.attention.sliding_window"] = 1; },
+                "llama.attention.sliding_window is 1");
+  expectRefusal([](auto &s) { s.numbers["llama.attn_logit_softcapping"] = 50; },
+                "llama.attn_logit_softcapping is 50");
+}
+
 TEST(ModelRefusalTest, CountsTokensThatHaveNoRow) {
   FakeSource source;
   fillDecoder(source, "llama");
