@@ -209,8 +209,8 @@ llvm::Error Reader::readAlignment() {
   if (value->type != GgufType::U32)
     return makeError("{0}: the key 'general.alignment' must be a u32", name);
   alignment = ByteReader::decode<uint32_t>(value->payload.data());
-  if (!llvm::isPowerOf2_64(alignment))
-    return makeError("{0}: 'general.alignment' is {1}, but must be a power of two", name,
+  if (!llvm::isPowerOf2_64(alignment) || alignment < 8)
+    return makeError("{0}: 'general.alignment' is {1}, but must be a power of two from 8 on", name,
                      alignment);
   return llvm::Error::success();
 }

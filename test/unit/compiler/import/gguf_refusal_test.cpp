@@ -83,7 +83,7 @@ TEST(GgufRefusalTest, EmptyAndEndlessNames) {
 }
 
 TEST(GgufRefusalTest, Alignments) {
-  for (uint32_t alignment : {0u, 24u, 0xffffffffu})
+  for (uint32_t alignment : {0u, 1u, 4u, 24u, 0xffffffffu})
     expectRefusal(refusal(GgufWriter().u32("general.alignment", alignment)),
                   "must be a power of two");
   expectRefusal(refusal(GgufWriter().string("general.alignment", "32")), "must be a u32");
