@@ -7,6 +7,8 @@
 #include "compiler/support/Error.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -38,6 +40,8 @@ struct Job {
   llvm::ArrayRef<uint8_t> source;
   uint64_t tileBytes;
   uint64_t tiles;
+  // Cleared by whichever thread meets a scale that is not a number.
+  mutable std::atomic<bool> finite{true};
 
   Job(const Weight &weight, llvm::ArrayRef<uint8_t> source)
       : weight(weight), layout(*weight.format), source(source),
@@ -55,6 +59,8 @@ struct Job {
       llvm::ArrayRef<uint8_t> rows = sourceOf(tile, 1);
       packTile(layout, rows.data(), rows.size() / rowBytes(weight), rowBytes(weight), weight.cols,
                out);
+      if (!tileIsFinite(layout, out, weight.cols))
+        finite = false;
       out += tileBytes;
     }
   }
@@ -120,6 +126,11 @@ llvm::Error decodeVector(const Constant &constant, const SourceTensor &tensor, f
                      quote(constant.name), tensor.bytes.size(), format.name, constant.count);
   for (uint64_t i = 0; i < constant.count / format.blockWeights; ++i)
     format.decodeBlock(tensor.bytes.data() + i * format.blockBytes, out + i * format.blockWeights);
+  for (uint64_t i = 0; i < constant.count; ++i)
+    if (!std::isfinite(out[i]))
+      return makeError("tensor {0} holds values that are infinite or not a number: the file is "
+                       "damaged; get it again",
+                       quote(constant.name));
   return llvm::Error::success();
 }
 
@@ -161,6 +172,10 @@ llvm::Error streamWeights(const ArtifactInput &input, OutputFile &file, Layout &
       uint64_t count = std::min(tilesAtOnce, job.tiles - tile);
       window.resize(count * job.tileBytes);
       job.packShared(input.threads, tile, count, window.data());
+      if (!job.finite)
+        return makeError("tensor {0} holds values that are infinite or not a number: the file is "
+                         "damaged; get it again",
+                         quote(weight.name));
       XXH3_64bits_update(hash.get(), window.data(), window.size());
       XXH3_64bits_update(sectionHash.get(), window.data(), window.size());
       if (llvm::Error error = file.write(layout.weights.offset + done, window))

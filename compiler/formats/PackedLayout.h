@@ -83,4 +83,8 @@ void packTile(const PackedLayout &layout, const uint8_t *rows, int64_t rowCount,
 void unpackTile(const PackedLayout &layout, const uint8_t *tile, int64_t rowCount, int64_t rowBytes,
                 int64_t cols, uint8_t *rows);
 
+// Whether every scale and minimum (for float formats: every weight) of a packed
+// tile is a number.
+bool tileIsFinite(const PackedLayout &layout, const uint8_t *tile, int64_t cols);
+
 } // namespace izhc

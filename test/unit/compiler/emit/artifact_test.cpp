@@ -34,10 +34,11 @@ struct MemoryTensors : emit::TensorSource {
   void release(llvm::ArrayRef<uint8_t> bytes) override { released += bytes.size(); }
 };
 
+// Without bit 6, so that no float of any width among them is infinite.
 Bytes randomBytes(size_t count, uint32_t seed) {
   Bytes bytes(count);
   for (uint8_t &byte : bytes)
-    byte = (seed = seed * 1664525 + 1013904223) >> 24;
+    byte = ((seed = seed * 1664525 + 1013904223) >> 24) & 0xbf;
   return bytes;
 }
 
@@ -242,6 +243,21 @@ TEST_F(ArtifactTest, RefusesATensorThatIsTooShort) {
   tensors.tensors["a"].second.pop_back();
   std::string message = llvm::toString(write().takeError());
   EXPECT_NE(message.find("'a' has 1023 bytes"), std::string::npos) << message;
+}
+
+TEST_F(ArtifactTest, RefusesWeightsThatAreNoNumbers) {
+  for (const char *format : {"f32", "f16", "bf16", "q4_0", "q4_1", "q4_k", "q6_k"}) {
+    SCOPED_TRACE(format);
+    plan.weights.clear();
+    plan.weightsBytes = 0;
+    addWeight("a", format, 16, 256);
+    ASSERT_FALSE(llvm::errorToBool(write().takeError()));
+    // Every bit set makes each float no number.
+    Bytes &bytes = tensors.tensors["a"].second;
+    std::fill(bytes.end() - findFormat(format)->blockBytes, bytes.end(), 0xff);
+    std::string message = llvm::toString(write().takeError());
+    EXPECT_NE(message.find("tensor 'a' holds values"), std::string::npos) << message;
+  }
 }
 
 TEST_F(ArtifactTest, SaysWhichFolderCantBeWritten) {

@@ -1,0 +1,42 @@
+// Looks for scales, minima and float weights that are not numbers.
+
+#include "compiler/formats/PackedLayout.h"
+#include <cstring>
+
+using namespace izhc;
+
+// The largest exponent means infinity or no number.
+template <typename Word> static bool allFinite(const uint8_t *values, int64_t count, Word exponent) {
+  bool finite = true;
+  for (int64_t i = 0; i < count; ++i) {
+    Word word;
+    std::memcpy(&word, values + i * sizeof(Word), sizeof(Word));
+    finite &= (word & exponent) != exponent;
+  }
+  return finite;
+}
+
+bool izhc::tileIsFinite(const PackedLayout &layout, const uint8_t *tile, int64_t cols) {
+  constexpr int64_t rows = PackedLayout::kTileRows;
+  const FormatSpec &format = *layout.format;
+  switch (format.kind) {
+  case ElementKind::F32:
+    return allFinite<uint32_t>(tile, rows * cols, 0x7f800000);
+  case ElementKind::F16:
+    return allFinite<uint16_t>(tile, rows * cols, 0x7c00);
+  case ElementKind::BF16:
+    return allFinite<uint16_t>(tile, rows * cols, 0x7f80);
+  case ElementKind::Quantized:
+    break;
+  }
+  bool finite = true;
+  for (int64_t unit = 0; unit < layout.unitsPerRow(cols); ++unit) {
+    const uint8_t *at = tile + unit * layout.unitBytes;
+    for (int64_t k = 0; k < layout.unitWeights; k += format.blockWeights) {
+      finite &= allFinite<uint16_t>(at + layout.scaleOffset(k), rows, 0x7c00);
+      if (format.hasMin)
+        finite &= allFinite<uint16_t>(at + layout.minOffset(k), rows, 0x7c00);
+    }
+  }
+  return finite;
+}
