@@ -9,6 +9,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace izh {
@@ -20,7 +22,7 @@ constexpr int kRepeats = 16;
 // Keeps the compiler from dropping a loop whose result nobody reads.
 volatile int32_t sink;
 
-bool has(const char* feature) {
+[[maybe_unused]] bool has(const char* feature) {
   const int bit = cpu_feature_bit(feature, strlen(feature));
   return bit >= 0 && (cpu_features() >> bit & 1) != 0;
 }
@@ -89,6 +91,22 @@ DotPeak run_baseline(uint64_t rounds) {
 
 #else
 
+#if defined(__aarch64__)
+
+__attribute__((target("arch=armv8.2-a+dotprod"))) DotPeak run_sdot(uint64_t rounds) {
+  int32x4_t sums[kSums] = {};
+  const int8x16_t a = vdupq_n_s8(3), b = vdupq_n_s8(-5);
+  for (uint64_t round = 0; round < rounds; ++round) {
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      for (int32x4_t& sum : sums) sum = vdotq_s32(sum, a, b);
+    }
+  }
+  for (const int32x4_t& sum : sums) sink = vgetq_lane_s32(sum, 0);
+  return {rounds * kRepeats * kSums * 16 * 2, "sdot, 128 bits"};
+}
+
+#endif
+
 // Whatever the compiler makes of it.
 DotPeak run_baseline(uint64_t rounds) {
   int32_t sums[kSums * 16] = {};
@@ -113,6 +131,8 @@ DotPeak dot_peak_run(uint64_t rounds) {
   if (has("avx512vnni")) return run_vnni512(rounds);
   if (has("avxvnni")) return run_vnni256(rounds);
   if (has("avx2")) return run_maddubs(rounds);
+#elif defined(__aarch64__)
+  if (has("dotprod")) return run_sdot(rounds);
 #endif
   return run_baseline(rounds);
 }
