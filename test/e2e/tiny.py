@@ -95,7 +95,8 @@ def invariance(tools, options):
 
 
 def greedy(tools, options):
-    """`run --temp 0` picks the reference's best tokens, twice the same."""
+    """`run --temp 0` picks the reference's best tokens, twice the same, and so
+    does the sample that uses the C API."""
     case = Case(tools, options, 8)
     prompt = "the thing and the other"
     ids = json.loads(tools.call("izh-rt", "tokenize", case.artifact, "-p", prompt, "--json").stdout)
@@ -108,6 +109,8 @@ def greedy(tools, options):
     expect(clear > 0, "no token is clear")
     again = json.loads(tools.call(*command, "--threads", 1).stdout)
     expect(again["tokens"] == tokens, "a second run with one thread gave other tokens")
+    sample = tools.call("greedy", case.artifact, prompt, 24).stdout
+    expect(sample == answer["text"] + "\n", f"samples/greedy prints {sample!r}, not {answer['text']!r}")
     return f"{clear} of {len(tokens)} tokens are clear"
 
 

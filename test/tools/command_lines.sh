@@ -47,6 +47,7 @@ for command in run bench logits perplexity tokenize info verify; do
   expect 2 'FILE is missing' "$rt" $command
 done
 expect 2 'one word too many' "$rt" info a b
+expect 2 "no command and no file 'nonsense'" "$rt" nonsense "$folder/empty" -p a
 expect 2 '-p TEXT or -f FILE' "$rt" run "$folder/empty"
 expect 2 'exclude' "$rt" run "$folder/empty" -p a -f b
 expect 2 '--temp takes a number' "$rt" run "$folder/empty" -p a --temp hot
@@ -91,7 +92,8 @@ if [ -n "$izhc" ]; then
   expect 0 compile "$izhc" --help
   expect 0 'izhc 0' "$izhc" --version
   expect 2 '' "$izhc"
-  expect 2 '' "$izhc" nonsense
+  expect 2 "no command 'nonsense'" "$izhc" nonsense
+  expect 2 'izhc compile --help' "$izhc" compile
   for command in compile inspect tokenize; do
     expect 0 MODEL "$izhc" compile --help
     expect 2 --nonsense "$izhc" $command "$folder/empty" --nonsense

@@ -1,5 +1,5 @@
 """Every pass, op, verifier message and target has a test that names it
-(STYLE.md, rule 4)."""
+(what the recipes of CONTRIBUTING.md ask for)."""
 
 import re
 

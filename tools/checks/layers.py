@@ -1,5 +1,5 @@
 """Which folder may include which, and where proper names may appear
-(STYLE.md, rules 1 and 2).
+(CONTRIBUTING.md, rules 1 and 2).
 
 A folder that MAY_INCLUDE does not name takes the rule of its nearest parent
 there. Every folder may include itself.

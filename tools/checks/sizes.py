@@ -1,4 +1,4 @@
-"""No file over 800 lines, no function over 80 (STYLE.md, rule 3)."""
+"""No file over 800 lines, no function over 80 (CONTRIBUTING.md, rule 3)."""
 
 import ast
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the built runtime asks for and weighs (STYLE.md, rule 5).
+"""What the built runtime asks for and weighs (CONTRIBUTING.md, rule 5).
 
     symbols.py BUILD-FOLDER
 

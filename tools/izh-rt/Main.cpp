@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <unistd.h>
 
 namespace izh::rt {
 
@@ -56,6 +57,12 @@ int dispatch(int count, char **words) {
   for (const Command &command : kCommands)
     if (strcmp(words[1], command.name) == 0)
       return command.run(count - 2, words + 2);
+  // A bare word that names no file was meant as a command.
+  if (!strpbrk(words[1], "./-") && access(words[1], F_OK) != 0) {
+    fprintf(stderr, "izh-rt: there is no command and no file '%s'\nTry 'izh-rt --help'.\n",
+            words[1]);
+    return kWrongUsage;
+  }
   return runCommand(count - 1, words + 1);
 }
 

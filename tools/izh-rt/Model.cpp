@@ -17,10 +17,11 @@ namespace izh::rt {
 
 void declareModel(Arguments &arguments, ModelOptions &options) {
   arguments.positional("FILE", &options.file, "an .izh file");
-  arguments.text("--variant", "NAME", &options.variant, "force one of the file's variants");
+  arguments.text("--variant", "NAME", &options.variant,
+                 "force one of the file's variants (the best that runs here)");
   arguments.text("--require", "FEATURES", &options.require,
-                 "fail unless the chosen variant uses these CPU features");
-  arguments.text("--device", "KIND", &options.device, "where to run: cpu");
+                 "fail unless the chosen variant uses these CPU features, separated by commas");
+  arguments.text("--device", "KIND", &options.device, "where to run; only cpu so far (cpu)");
 }
 
 void declareRun(Arguments &arguments, ModelOptions &options) {

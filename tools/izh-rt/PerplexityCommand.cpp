@@ -122,7 +122,7 @@ int perplexityCommand(int count, char **words) {
   PerplexityOptions options;
   Arguments arguments("izh-rt perplexity", "Tells how well the model predicts a text.");
   declareRun(arguments, options.model);
-  arguments.text("-f,--file", "TEXT", &options.file, "a file with the text; - for input");
+  arguments.text("-f,--file", "FILE", &options.file, "a file with the text; - for input");
   arguments.integer("--window", "N", &options.window, 4, 1u << 20,
                     "tokens seen at once; those of the second half are scored (512)");
   arguments.flag("--json", &options.json, "prints one JSON object");
@@ -130,7 +130,7 @@ int perplexityCommand(int count, char **words) {
   if (!arguments.parse(count, words, &status))
     return status;
   if (options.file.empty())
-    return arguments.misuse("-f TEXT is missing");
+    return arguments.misuse("-f FILE is missing");
 
   ModelPtr model = openModel(options.model);
   std::string text;

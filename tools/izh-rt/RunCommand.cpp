@@ -72,17 +72,18 @@ void declare(Arguments &arguments, RunOptions &options) {
   arguments.integer("--top-k", "K", &options.topK, 0, UINT32_MAX,
                     "choose among the K likeliest; 0: all (0)");
   arguments.number("--top-p", "P", &sampling.top_p, 1e-6f, 1,
-                   "choose among the likeliest that have P together (1)");
+                   "choose among the likeliest that have probability P together; 1: all (1)");
   arguments.number("--min-p", "P", &sampling.min_p, 0, 1,
-                   "drop tokens with less than P times the best one's probability (0)");
+                   "drop tokens with less than P times the best one's probability; 0: none (0)");
   arguments.number("--repeat-penalty", "X", &sampling.repeat_penalty, 0.01f, 100,
-                   "makes tokens of the last 64 less likely (1)");
+                   "above 1, makes tokens of the window less likely; 1: off (1)");
   arguments.integer("--repeat-window", "N", &options.repeatWindow, 0, 1u << 20,
-                    "how many last tokens that looks at (64)");
-  arguments.text("--seed", "N", &options.seed, &options.hasSeed, "of the random choice");
+                    "how many last tokens the penalty looks at (64)");
+  arguments.text("--seed", "N", &options.seed, &options.hasSeed,
+                 "of the random choice (a new one each run; the last line tells it)");
   arguments.texts("--stop", "STRING", &options.generation.stops,
                   "ends the text before STRING; may be given several times");
-  arguments.flag("--json", &options.json, "prints one JSON object at the end");
+  arguments.flag("--json", &options.json, "prints one JSON object at the end instead of the text");
 }
 
 // Checks what the parser can't; fills in the rest. Returns a sentence or "".

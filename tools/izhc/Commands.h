@@ -42,8 +42,7 @@ void prepare();
 // sentence where output was lost.
 int finish(int status);
 
-// "models, lm, ..." and the names of pre-tokenizers, for help texts.
+// "models, lm, ...", for help texts.
 std::string stageList();
-std::string preTokenizerList();
 
 } // namespace izhc::tool

@@ -4,7 +4,6 @@
 #include "compiler/pipeline/Compile.h"
 #include "compiler/pipeline/TargetChoice.h"
 #include "compiler/support/Error.h"
-#include "compiler/tokenizers/Tokenizers.h"
 #include "runtime/platform/cpu.h"
 #include "runtime/platform/process.h"
 #include "tools/izhc/Report.h"
@@ -23,7 +22,6 @@ namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
 std::string stageList() { return llvm::join(stageNames(), ", "); }
-std::string preTokenizerList() { return preTokenizerNames(); }
 
 // model-00001-of-00003.gguf -> model.izh, in the current folder.
 static std::string defaultOutput(llvm::StringRef model) {
@@ -52,7 +50,7 @@ static llvm::Error checkOutput(llvm::StringRef model, llvm::StringRef output) {
   if (fs::is_directory(output))
     return makeError("-o {0} is a folder, but the name of a file is needed", output);
   if (fs::exists(output) && fs::equivalent(model, output))
-    return makeError("-o {0} is the model itself", output);
+    return makeError("-o {0} is the model itself: name another file with -o", output);
   // The finished file takes the name, which would do away with a device.
   if (fs::exists(output) && !fs::is_regular_file(output))
     return makeError("-o {0} is a device or a pipe, but an artifact needs a file", output);

@@ -35,41 +35,49 @@ std::string quoteWords(int count, char **words) {
 
 using Action = std::function<int()>;
 
-CLI::Option *addText(CLI::App *command, const char *names, std::string &target,
+// The names are some seventy; whoever gives a wrong one sees them all.
+constexpr char kPreTokenizer[] =
+    "how text is cut, for models that name no way or an unknown one; a wrong NAME lists all";
+
+// `value` is how the help calls what the option takes.
+CLI::Option *addText(CLI::App *command, const char *names, const char *value, std::string &target,
                      const std::string &help) {
   // An empty word would stand for an option that was not given.
   CLI::Validator filled(
       [](std::string &text) { return std::string(text.empty() ? "needs a value, not ''" : ""); },
       "");
-  return command->add_option(names, target, help)->check(filled);
+  return command->add_option(names, target, help)->check(filled)->type_name(value);
 }
 
 void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand("compile", "Compiles a model into one .izh file.");
-  addText(command, "MODEL", arguments.model, "a .gguf file (the first one of a split model)")
+  addText(command, "MODEL", "", arguments.model, "a .gguf file (the first one of a split model)")
       ->required();
-  addText(command, "-o,--output", arguments.output,
+  addText(command, "-o,--output", "FILE", arguments.output,
           "the file to write (MODEL's name with .izh, in this folder)");
-  addText(command, "--target", arguments.target,
-          "what to generate code for, separated by commas: see 'izhc targets'; "
-          "native: the best for this machine; default: all portable ones");
-  command->add_flag("--exact", arguments.exact, "float32 activations for all weights");
-  addText(command, "--pre-tokenizer", arguments.preTokenizer,
-          "for models that name none: " + preTokenizerList());
-  addText(command, "--print-ir-after", arguments.printIrAfter,
-          "prints the IR to standard output: " + stageList());
-  command->add_flag("--stats", arguments.stats, "prints sizes and times");
-  command->add_option("-j,--jobs", arguments.jobs, "threads (all cores)")
-      ->check(CLI::Range(1u, 1024u));
-  addText(command, "--quant", arguments.quant, "a recipe (not available yet)");
-  command->add_option("--emit", arguments.emit, "izh, or exe (not available yet)")
-      ->check(CLI::IsMember({"izh", "exe"}));
+  addText(command, "--target", "NAMES", arguments.target,
+          "what to generate code for, separated by commas: those of 'izhc targets'; "
+          "native: the best for this machine; default: those in the default set (default)");
+  command->add_flag("--exact", arguments.exact,
+                    "float32 activations for all weights (int8 where weights are quantized)");
+  addText(command, "--pre-tokenizer", "NAME", arguments.preTokenizer, kPreTokenizer);
+  addText(command, "--print-ir-after", "STAGE", arguments.printIrAfter,
+          "prints the IR after a stage to standard output: " + stageList());
+  command->add_flag("--stats", arguments.stats, "prints sizes, memory and times");
+  command->add_option("-j,--jobs", arguments.jobs, "threads, 1 to 1024 (one a core)")
+      ->check(CLI::Range(1u, 1024u))
+      ->type_name("N");
+  addText(command, "--quant", "RECIPE", arguments.quant,
+          "not available yet: weights stay as they are");
+  command->add_option("--emit", arguments.emit, "izh; exe is not available yet (izh)")
+      ->check(CLI::IsMember({"izh", "exe"}))
+      ->type_name("KIND");
   command->callback([&] { action = [&] { return compile(arguments); }; });
 }
 
 void addInspect(CLI::App &app, InspectArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand("inspect", "Tells what is in a .gguf or .izh file.");
-  addText(command, "FILE", arguments.file, "a .gguf or .izh file")->required();
+  addText(command, "FILE", "", arguments.file, "a .gguf or .izh file")->required();
   command->add_flag("--json", arguments.json, "prints one JSON object");
   command->callback([&] { action = [&] { return inspect(arguments); }; });
 }
@@ -77,16 +85,16 @@ void addInspect(CLI::App &app, InspectArguments &arguments, Action &action) {
 void addTokenize(CLI::App &app, TokenizeArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand(
       "tokenize", "Prints the ids that the compiled model will see, as a JSON list.");
-  addText(command, "MODEL", arguments.model, "a .gguf file")->required();
-  CLI::Option *text = command->add_option("-p,--prompt", arguments.text, "the text");
-  CLI::Option *file =
-      addText(command, "-f,--file", arguments.textFile, "a file with the text; - for input");
+  addText(command, "MODEL", "", arguments.model, "a .gguf file")->required();
+  CLI::Option *text =
+      command->add_option("-p,--prompt", arguments.text, "the text")->type_name("TEXT");
+  CLI::Option *file = addText(command, "-f,--file", "FILE", arguments.textFile,
+                              "a file with the text; - for input");
   text->excludes(file);
   command->add_flag("--no-bos", arguments.noBos,
                     "no beginning-of-text token, whatever the model says");
   command->add_flag("--no-special", arguments.noSpecial, "control tokens are plain text");
-  addText(command, "--pre-tokenizer", arguments.preTokenizer,
-          "for models that name none: " + preTokenizerList());
+  addText(command, "--pre-tokenizer", "NAME", arguments.preTokenizer, kPreTokenizer);
   command->callback([&, text, file] {
     if (text->count() + file->count() == 0)
       throw CLI::RequiredError("-p TEXT or -f FILE");
@@ -95,10 +103,25 @@ void addTokenize(CLI::App &app, TokenizeArguments &arguments, Action &action) {
   });
 }
 
+// What was wrong, and which help to read.
+std::string explain(const CLI::App &app, const CLI::Error &error, int count, char **words) {
+  std::string what = error.what(), help = "izhc";
+  auto given = app.get_subcommands();
+  if (!given.empty())
+    help += " " + given[0]->get_name();
+  else if (count > 1 && words[1][0] != '-')
+    what = std::string("there is no command '") + words[1] + "'";
+  else if (count == 1)
+    what = "a command is missing";
+  return "izhc: " + what + "\nTry '" + help + " --help'.\n";
+}
+
 int run(int count, char **words) {
   CLI::App app("izhc compiles a language model ahead of time into one .izh file.", "izhc");
   app.set_version_flag("--version", "izhc " IZH_VERSION);
   app.require_subcommand(1);
+  app.failure_message(
+      [&](const CLI::App *, const CLI::Error &error) { return explain(app, error, count, words); });
   CompileArguments compileArguments;
   compileArguments.commandLine = quoteWords(count, words);
   InspectArguments inspectArguments;
