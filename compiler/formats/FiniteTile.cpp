@@ -6,7 +6,8 @@
 using namespace izhc;
 
 // The largest exponent means infinity or no number.
-template <typename Word> static bool allFinite(const uint8_t *values, int64_t count, Word exponent) {
+template <typename Word>
+static bool allFinite(const uint8_t *values, int64_t count, Word exponent) {
   bool finite = true;
   for (int64_t i = 0; i < count; ++i) {
     Word word;

@@ -34,8 +34,8 @@ static void decode(const uint8_t *block, float *out) {
     int sub = i / 16, part = i / 32;
     int scale = (sub < 8 ? scales[sub] & 15 : scales[sub - 8] >> 4) |
                 (scales[8 + sub % 4] >> (2 * (sub / 4)) & 3) << 4;
-    int code = (low[32 * (i / 128) + i % 32] >> (2 * (part % 4)) & 3) |
-               (high[i % 32] >> part & 1) << 2;
+    int code = (low[32 * (i / 128) + i % 32] >> (2 * (part % 4)) & 3) | (high[i % 32] >> part & 1)
+                                                                            << 2;
     float step = d * (scale - 32);
     *out++ = step * (code - 4);
   }

@@ -54,7 +54,6 @@ void keepLoadsInOrder() {
   });
 }
 
-
 void setFunctionAttributes(llvm::Module &module, const MachineCode &code) {
   for (llvm::Function &function : module) {
     if (function.isDeclaration())

@@ -9,11 +9,11 @@
 namespace izhc {
 
 struct MachineCode {
-  std::string triple;    // "x86_64-unknown-linux-gnu"
-  std::string cpu;       // as LLVM spells it
-  std::string features;  // "+avx2,+fma"
-  std::string tune;      // the processor to schedule for
-  unsigned vectorBits;   // widest vector registers that code should use
+  std::string triple;   // "x86_64-unknown-linux-gnu"
+  std::string cpu;      // as LLVM spells it
+  std::string features; // "+avx2,+fma"
+  std::string tune;     // the processor to schedule for
+  unsigned vectorBits;  // widest vector registers that code should use
 };
 
 // Adds the conversions of scf, vector, arith, math and func to the LLVM

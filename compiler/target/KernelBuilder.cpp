@@ -72,9 +72,7 @@ IZH_BINARY(div, DivFOp, DivUIOp)
 
 Value KernelBuilder::rem(Value a, Value b) { return arith::RemUIOp::create(builder, loc, a, b); }
 
-Value KernelBuilder::add(Value a, int64_t b) {
-  return b ? add(a, constInt(a.getType(), b)) : a;
-}
+Value KernelBuilder::add(Value a, int64_t b) { return b ? add(a, constInt(a.getType(), b)) : a; }
 Value KernelBuilder::mul(Value a, int64_t b) {
   return b == 1 ? a : mul(a, constInt(a.getType(), b));
 }
@@ -200,7 +198,8 @@ Value KernelBuilder::shuffle(Value a, Value b, llvm::ArrayRef<int64_t> lanes) {
   return vector::ShuffleOp::create(builder, loc, a, b, lanes);
 }
 
-static Value foldLanes(KernelBuilder &k, Value vector, llvm::function_ref<Value(Value, Value)> join) {
+static Value foldLanes(KernelBuilder &k, Value vector,
+                       llvm::function_ref<Value(Value, Value)> join) {
   int64_t n = cast<VectorType>(vector.getType()).getDimSize(0);
   while (n > 1) {
     n /= 2;

@@ -51,18 +51,18 @@ public:
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
-  Value div(Value a, Value b);        // float; unsigned for integers
-  Value rem(Value a, Value b);        // unsigned
-  Value add(Value a, int64_t b);      // b == 0 adds nothing
-  Value mul(Value a, int64_t b);      // b == 1 multiplies nothing
+  Value div(Value a, Value b);   // float; unsigned for integers
+  Value rem(Value a, Value b);   // unsigned
+  Value add(Value a, int64_t b); // b == 0 adds nothing
+  Value mul(Value a, int64_t b); // b == 1 multiplies nothing
   Value div(Value a, int64_t b);
   Value rem(Value a, int64_t b);
-  Value neg(Value a);                 // float
+  Value neg(Value a);                      // float
   Value mulAdd(Value a, Value b, Value c); // a * b + c, fused if the machine can
-  Value max(Value a, Value b);        // float: of two numbers, no NaN rule; integers: signed
+  Value max(Value a, Value b);             // float: of two numbers, no NaN rule; integers: signed
   Value min(Value a, Value b);
-  Value abs(Value a);                 // float
-  Value sqrt(Value a);                // float, correctly rounded
+  Value abs(Value a);  // float
+  Value sqrt(Value a); // float, correctly rounded
   Value andBits(Value a, Value b);
   Value andBits(Value a, int64_t mask);
   Value orBits(Value a, Value b);
@@ -70,23 +70,23 @@ public:
   Value shl(Value a, int64_t by);
   Value shrU(Value a, int64_t by);
   Value shrS(Value a, int64_t by);
-  Value less(Value a, Value b);       // ordered for floats, signed for integers
+  Value less(Value a, Value b); // ordered for floats, signed for integers
   Value lessEqual(Value a, Value b);
   Value equal(Value a, Value b);
   Value select(Value condition, Value a, Value b);
 
   // ---- Conversions (shape kept)
-  Value intToFloat(Value a);          // signed i32 -> f32
-  Value floatToInt(Value a);          // f32 -> i32, towards zero
-  Value roundToInt(Value a);          // f32 -> i32, half to even; |a| < 2^22
+  Value intToFloat(Value a); // signed i32 -> f32
+  Value floatToInt(Value a); // f32 -> i32, towards zero
+  Value roundToInt(Value a); // f32 -> i32, half to even; |a| < 2^22
   Value extendU(Value a, mlir::Type element);
   Value extendS(Value a, mlir::Type element);
   Value truncate(Value a, mlir::Type element);
-  Value extendFloat(Value a);         // f32 -> f64
-  Value truncateFloat(Value a);       // f64 -> f32
+  Value extendFloat(Value a);   // f32 -> f64
+  Value truncateFloat(Value a); // f64 -> f32
   Value bitcast(Value a, mlir::Type to);
-  Value halfToFloat(Value bits);      // i16 -> f32, exact
-  Value floatToHalf(Value a);         // f32 -> i16 bits, round to nearest even
+  Value halfToFloat(Value bits); // i16 -> f32, exact
+  Value floatToHalf(Value a);    // f32 -> i16 bits, round to nearest even
 
   // ---- Vectors
   Value splat(Value scalar, int64_t n);
@@ -107,7 +107,7 @@ public:
   // Memory of the function's stack frame, aligned to 64 bytes; made in the
   // entry block of the function around the current place.
   Value stack(int64_t bytes);
-  void prefetch(Value pointer);       // towards the second-level cache
+  void prefetch(Value pointer); // towards the second-level cache
 
   // ---- Control
   // for (i = lo; i < hi; i += step) with loop-carried values; returns these.

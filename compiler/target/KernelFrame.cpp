@@ -20,8 +20,8 @@ replaceKernels(ModuleOp module, FloatAbilities floats,
     OpBuilder builder(kernel);
     Location loc = kernel.getLoc();
     auto pointer = LLVM::LLVMPointerType::get(module.getContext());
-    auto type = builder.getFunctionType(
-        {pointer, pointer, builder.getI64Type(), builder.getI64Type()}, {});
+    auto type =
+        builder.getFunctionType({pointer, pointer, builder.getI64Type(), builder.getI64Type()}, {});
     auto function = func::FuncOp::create(builder, loc, kernel.getSymName(), type);
     Block *entry = function.addEntryBlock();
     builder.setInsertionPointToStart(entry);

@@ -12,7 +12,7 @@ namespace izhc {
 
 struct KernelFrameBase {
   KernelBuilder &k;
-  mlir::Value begin, end;       // units to compute
+  mlir::Value begin, end; // units to compute
   mlir::Value tokens, outputs, tiles;
   llvm::SmallVector<mlir::Value> pointers; // base address of each block argument
 

@@ -38,7 +38,8 @@ Value KernelBuilder::halfToFloatBits(Value bits) {
   Value result = bitcast(number, wide.getType());
   // Infinity and NaN: the largest exponent stays the largest.
   Value special = less(constInt(wide.getType(), 0x7bff), magnitude);
-  result = select(special, orBits(shl(magnitude, 13), constInt(wide.getType(), 0x7f800000)), result);
+  result =
+      select(special, orBits(shl(magnitude, 13), constInt(wide.getType(), 0x7f800000)), result);
   result = orBits(result, shl(andBits(wide, 0x8000), 16));
   return bitcast(result, shaped(bits, f32()));
 }
@@ -76,8 +77,8 @@ Value KernelBuilder::exp(Value x) {
   Value r = mulAdd(n, c(-0.693359375), clamped);
   r = mulAdd(n, c(2.12194440e-4), r);
   Value p = c(1.9875691500e-4);
-  for (double coefficient : {1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-                             5.0000001201e-1})
+  for (double coefficient :
+       {1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1})
     p = mulAdd(p, r, c(coefficient));
   p = add(mulAdd(p, mul(r, r), r), c(1.0));
   Value exponent = shl(bitcast(shifted, shaped(x, i32())), 23);
@@ -107,9 +108,9 @@ void KernelBuilder::cosSin(Value angle, Value &cosine, Value &sine) {
       p = p ? add(mul(p, r2), c(value)) : c(value);
     return p;
   };
-  Value s = mul(r, polynomial({1.6059043836821613e-10, -2.5052108385441719e-8,
-                               2.7557319223985891e-6, -1.9841269841269841e-4,
-                               8.3333333333333333e-3, -1.6666666666666667e-1, 1.0}));
+  Value s = mul(
+      r, polynomial({1.6059043836821613e-10, -2.5052108385441719e-8, 2.7557319223985891e-6,
+                     -1.9841269841269841e-4, 8.3333333333333333e-3, -1.6666666666666667e-1, 1.0}));
   Value co = polynomial({2.0876756987868099e-9, -2.7557319223985891e-7, 2.4801587301587302e-5,
                          -1.3888888888888889e-3, 4.1666666666666667e-2, -0.5, 1.0});
   Value quadrant = bitcast(shifted, shaped(angle, i64()));

@@ -15,19 +15,19 @@ namespace izhc {
 // Position-independent machine code without relocations or outside calls.
 struct CodeBlob {
   std::vector<uint8_t> bytes;
-  std::vector<uint32_t> entries;   // offset of each kernel, in the module's order
+  std::vector<uint32_t> entries; // offset of each kernel, in the module's order
 };
 
 class Target {
 public:
   virtual ~Target() = default;
-  virtual llvm::StringRef name() const = 0;         // as in --target
-  virtual llvm::StringRef arch() const = 0;         // "x86_64", "aarch64"
-  virtual uint64_t requiredFeatures() const = 0;    // bits of cpu_features.def
+  virtual llvm::StringRef name() const = 0;      // as in --target
+  virtual llvm::StringRef arch() const = 0;      // "x86_64", "aarch64"
+  virtual uint64_t requiredFeatures() const = 0; // bits of cpu_features.def
   // Among the variants that a machine can run the highest rank is chosen.
   virtual uint32_t rank() const = 0;
   virtual bool inDefaultSet() const = 0;
-  virtual llvm::StringRef summary() const = 0;      // one line for `izhc targets`
+  virtual llvm::StringRef summary() const = 0; // one line for `izhc targets`
 
   // Replaces every plan.kernel of `module` by an LLVM-dialect function of the
   // same name. Emits a diagnostic and fails where it can't.

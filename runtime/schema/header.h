@@ -22,11 +22,11 @@ struct Header {
   uint16_t format_minor;
   uint32_t least_runtime;
   uint64_t file_length;
-  uint64_t root_offset;   // of the flatbuffer, a multiple of 64
+  uint64_t root_offset;  // of the flatbuffer, a multiple of 64
   uint64_t root_size;
-  uint64_t root_hash;     // XXH3 of the flatbuffer
-  uint64_t reserved;      // 0
-  uint64_t checksum;      // XXH3 of the 56 bytes before
+  uint64_t root_hash;  // XXH3 of the flatbuffer
+  uint64_t reserved;   // 0
+  uint64_t checksum;   // XXH3 of the 56 bytes before
 };
 static_assert(sizeof(Header) == 64);
 

@@ -119,9 +119,7 @@ Value Attention::rowOffset(Value index) {
 void Attention::emitUnit(Value unit) {
   kvHead = k.rem(unit, kvHeads);
   Value entry = k.at(tiles, k.mul(k.div(unit, kvHeads), 16));
-  auto word = [&](int64_t i) {
-    return k.extendS(k.load(k.i32(), k.at(entry, 4 * i), 4), k.i64());
-  };
+  auto word = [&](int64_t i) { return k.extendS(k.load(k.i32(), k.at(entry, 4 * i), 4), k.i64()); };
   firstRow = word(0);
   Value rows = word(1);
   firstPosition = word(2);
@@ -219,24 +217,25 @@ void Attention::emitSoftmax(Value firstIndex, int64_t size, Value keys) {
     Value step = k.constI64(4 * lanes);
     Values highest = k.loop(k.constI64(0), bytes, step, {k.constFloat(floats, kMasked)},
                             [&](Value offset, ArrayRef<Value> carried) -> Values {
-      Value s = k.load(floats, k.at(row, offset), 4 * lanes);
-      s = k.select(visible(offset), s, k.constFloat(floats, kMasked));
-      return {k.max(carried[0], s)};
-    });
+                              Value s = k.load(floats, k.at(row, offset), 4 * lanes);
+                              s = k.select(visible(offset), s, k.constFloat(floats, kMasked));
+                              return {k.max(carried[0], s)};
+                            });
     Value maximumAt = k.at(maxima, k.mul(index, 4)), sumAt = k.at(this->sums, k.mul(index, 4));
     Value before = k.load(k.f32(), maximumAt, 4);
     Value maximum = k.max(before, k.maxLanes(highest[0]));
     Value factor = k.exp(k.sub(before, maximum));
     k.store(maximum, maximumAt, 4);
     k.store(factor, k.at(factors, k.mul(i, 4)), 4);
-    Values total = k.loop(k.constI64(0), bytes, step, {k.zero(floats)},
-                          [&](Value offset, ArrayRef<Value> carried) -> Values {
-      Value at = k.at(row, offset);
-      Value p = k.exp(k.sub(k.load(floats, at, 4 * lanes), k.splat(maximum, lanes)));
-      p = k.select(visible(offset), p, k.zero(floats));
-      k.store(p, at, 4 * lanes);
-      return {k.add(carried[0], p)};
-    });
+    Values total =
+        k.loop(k.constI64(0), bytes, step, {k.zero(floats)},
+               [&](Value offset, ArrayRef<Value> carried) -> Values {
+                 Value at = k.at(row, offset);
+                 Value p = k.exp(k.sub(k.load(floats, at, 4 * lanes), k.splat(maximum, lanes)));
+                 p = k.select(visible(offset), p, k.zero(floats));
+                 k.store(p, at, 4 * lanes);
+                 return {k.add(carried[0], p)};
+               });
     k.store(k.mulAdd(k.load(k.f32(), sumAt, 4), factor, k.sumLanes(total[0])), sumAt, 4);
   });
 }

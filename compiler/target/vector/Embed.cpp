@@ -72,8 +72,8 @@ void Embed::emit() {
     });
     // A unit of two blocks may be half used.
     if (int64_t rest = cols % layout.unitWeights)
-      emitUnit(k.at(tile, whole * layout.unitBytes), row,
-               k.at(to, 4 * whole * layout.unitWeights), rest);
+      emitUnit(k.at(tile, whole * layout.unitBytes), row, k.at(to, 4 * whole * layout.unitWeights),
+               rest);
   });
 }
 
@@ -106,9 +106,8 @@ void Embed::emitFloats(Value tile, Value row, Value out) {
 void Embed::emitUnit(Value unit, Value row, Value out, int64_t weights) {
   emitScales(unit, row);
   int64_t whole = weights / layout.chunkWeights;
-  k.loop(k.constI64(0), k.constI64(whole), 1, [&](Value chunk) {
-    emitCodes(unit, row, out, chunk, layout.chunkWeights);
-  });
+  k.loop(k.constI64(0), k.constI64(whole), 1,
+         [&](Value chunk) { emitCodes(unit, row, out, chunk, layout.chunkWeights); });
   if (int64_t rest = weights % layout.chunkWeights)
     emitCodes(unit, row, out, k.constI64(whole), rest);
 }
@@ -209,8 +208,8 @@ llvm::LogicalResult emitEmbed(KernelFrame &frame, pack::EmbedOp op) {
   if (!format)
     return op.emitError("no weight format is called '") << type.getFormat().getValue() << "'";
   if (type.getCols() % format->blockWeights != 0)
-    return op.emitError("rows of ") << type.getCols() << " weights are not whole blocks of "
-                                    << format->name;
+    return op.emitError("rows of ")
+           << type.getCols() << " weights are not whole blocks of " << format->name;
   Embed(frame, op, *format).emit();
   return success();
 }

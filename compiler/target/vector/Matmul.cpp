@@ -39,8 +39,8 @@ private:
   void tiles(llvm::ArrayRef<Segment> segments, int64_t firstColumn);
   void finish(llvm::ArrayRef<Segment> segments, Value tile, Value firstRow, int64_t rows,
               int64_t column);
-  void columns(llvm::ArrayRef<Segment> segments, Value tile, Value outColumn, Value row, Value outRow,
-               int64_t lanes, int64_t count);
+  void columns(llvm::ArrayRef<Segment> segments, Value tile, Value outColumn, Value row,
+               Value outRow, int64_t lanes, int64_t count);
   Value sumAt(const Segment &segment, Value tile, Value row, Value column, int64_t lanes,
               int64_t which);
 
@@ -131,7 +131,9 @@ void MatmulEmitter::finish(llvm::ArrayRef<Segment> segments, Value tile, Value f
   Value firstOut = k.add(k.mul(tile, PackedLayout::kTileRows), column);
   k.loop(k.constI64(0), k.constI64(rows), 1, [&](Value row) {
     Value outRow = k.at(out, k.mul(k.add(firstRow, row), outStride));
-    auto whole = [&] { columns(segments, tile, firstOut, row, outRow, lanes, PackedLayout::kTileRows); };
+    auto whole = [&] {
+      columns(segments, tile, firstOut, row, outRow, lanes, PackedLayout::kTileRows);
+    };
     if (surplus == 0)
       return whole();
     Value last = k.equal(tile, k.constI64(segment.tiles() - 1));
@@ -139,8 +141,8 @@ void MatmulEmitter::finish(llvm::ArrayRef<Segment> segments, Value tile, Value f
   });
 }
 
-void MatmulEmitter::columns(llvm::ArrayRef<Segment> segments, Value tile, Value outColumn, Value row,
-                            Value outRow, int64_t lanes, int64_t count) {
+void MatmulEmitter::columns(llvm::ArrayRef<Segment> segments, Value tile, Value outColumn,
+                            Value row, Value outRow, int64_t lanes, int64_t count) {
   Type type = k.vec(lanes, k.f32());
   Value base = k.at(outRow, k.mul(outColumn, 4));
   k.loop(k.constI64(0), k.constI64(count), lanes, [&](Value column) {
@@ -168,10 +170,10 @@ llvm::LogicalResult emitMatmul(KernelFrame &frame, pack::MatmulOp op) {
 llvm::ArrayRef<int64_t> rowTiles(const KernelFrame &frame, pack::ActType act,
                                  llvm::ArrayRef<Segment> segments) {
   llvm::ArrayRef<int64_t> tiles = frame.machine.tokenTiles;
-  bool expands = act.getKind() == pack::ActKind::F32 &&
-                 llvm::any_of(segments, [](const Segment &segment) {
-                   return segment.format->kind == ElementKind::Quantized;
-                 });
+  bool expands =
+      act.getKind() == pack::ActKind::F32 && llvm::any_of(segments, [](const Segment &segment) {
+        return segment.format->kind == ElementKind::Quantized;
+      });
   return expands ? tiles.take_back(2) : tiles;
 }
 

@@ -16,8 +16,7 @@ public:
   HeadsEmitter(KernelFrame &frame, pack::MatmulHeadsOp op)
       : frame(frame), k(frame.k), op(op), act(llvm::cast<pack::ActType>(op.getAct().getType())),
         layout(act), kv(llvm::cast<pack::KvType>(op.getCache().getType())),
-        headDim(op.getHeadDim()),
-        groupRows(std::lcm(op.getHeadDim(), PackedLayout::kTileRows)) {}
+        headDim(op.getHeadDim()), groupRows(std::lcm(op.getHeadDim(), PackedLayout::kTileRows)) {}
 
   LogicalResult emit();
 
@@ -61,7 +60,8 @@ LogicalResult HeadsEmitter::emit() {
     if (failed(segment))
       return failure();
     if (segment->rows % headDim)
-      return op.emitError("a matrix has ") << segment->rows << " rows, which are no whole heads of " << headDim;
+      return op.emitError("a matrix has ")
+             << segment->rows << " rows, which are no whole heads of " << headDim;
     TileProduct product(frame, *segment->format, act, segment->cols, scratch);
     int64_t groups = (segment->rows + groupRows - 1) / groupRows;
     forSegmentUnits(frame, unit, groups, [&](Value begin, Value end) {

@@ -12,9 +12,7 @@ struct Segment {
   mlir::Value weights, bias; // bias may be null
   int64_t rows, cols;
 
-  int64_t tiles() const {
-    return (rows + PackedLayout::kTileRows - 1) / PackedLayout::kTileRows;
-  }
+  int64_t tiles() const { return (rows + PackedLayout::kTileRows - 1) / PackedLayout::kTileRows; }
 };
 
 // Fails with a diagnostic on `op` if there is no vector code for products of

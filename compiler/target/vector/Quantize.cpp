@@ -98,13 +98,14 @@ Value Quantize::normFactor(Value row) {
     Value x = k.load(k.vec(piece, k.f32()), at, 4);
     return k.mulAdd(x, x, sum);
   };
-  sums = k.loop(k.constI64(0), k.constI64(4 * whole), k.constI64(4 * span), sums,
-                [&](Value offset, ArrayRef<Value> carried) {
-    Values next;
-    for (int64_t i = 0; i < kChains; ++i)
-      next.push_back(square(k.at(k.at(row, offset), 4 * i * lanes), lanes, carried[i]));
-    return next;
-  });
+  sums =
+      k.loop(k.constI64(0), k.constI64(4 * whole), k.constI64(4 * span), sums,
+             [&](Value offset, ArrayRef<Value> carried) {
+               Values next;
+               for (int64_t i = 0; i < kChains; ++i)
+                 next.push_back(square(k.at(k.at(row, offset), 4 * i * lanes), lanes, carried[i]));
+               return next;
+             });
   int64_t done = whole;
   for (int64_t i = 0; done + lanes <= width; done += lanes, ++i)
     sums[i] = square(k.at(row, 4 * done), lanes, sums[i]);

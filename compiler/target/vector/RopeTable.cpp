@@ -20,8 +20,8 @@ llvm::LogicalResult emitRopeTable(KernelFrame &frame, pack::RopeTableOp op) {
     Value cosines = row, sines = k.at(row, 4 * n);
     forEachPiece(k, n, frame.machine.lanes, [&](Value offset, int64_t piece) {
       Type type = k.vec(piece, k.f32());
-      Value angle = k.mul(k.splat(k.intToFloat(position), piece),
-                          k.load(type, k.at(frequencies, offset), 4));
+      Value angle =
+          k.mul(k.splat(k.intToFloat(position), piece), k.load(type, k.at(frequencies, offset), 4));
       Value cosine, sine;
       k.cosSin(angle, cosine, sine);
       if (magnitude != 1.0) {

@@ -15,8 +15,8 @@ using namespace mlir;
 
 TileProduct::TileProduct(KernelFrame &frame, const FormatSpec &format, pack::ActType type,
                          int64_t cols, Value scratch)
-    : frame(frame), k(frame.k), reader(frame.k, format, frame.machine.lanes), type(type),
-      act(type), cols(cols), lanes(frame.machine.lanes), scratch(scratch) {
+    : frame(frame), k(frame.k), reader(frame.k, format, frame.machine.lanes), type(type), act(type),
+      cols(cols), lanes(frame.machine.lanes), scratch(scratch) {
   int64_t zero = flipsCodes() ? 128 : format.zeroPoint;
   if (zero == 0 || type.getKind() == pack::ActKind::F32)
     return;
@@ -92,8 +92,8 @@ TileProduct::Values TileProduct::dots(llvm::MutableArrayRef<WeightReader::Planes
   Type ints = k.vec(lanes, k.i32()), codesType = k.vec(4 * lanes, k.i8());
   Values sums;
   for (int64_t r = 0; r < rows; ++r) {
-    Value start = corrOffset < 0 ? k.zero(ints)
-                                 : rowValue(k.i32(), place.corr, r, kk / corrWeights * 4);
+    Value start =
+        corrOffset < 0 ? k.zero(ints) : rowValue(k.i32(), place.corr, r, kk / corrWeights * 4);
     sums.append(parts, start);
   }
   bool flip = flipsCodes(), isSigned = reader.spec.signedCodes && !flip;
@@ -134,37 +134,38 @@ TileProduct::ActPlace TileProduct::placeOf(Value first, Value chunk) {
 TileProduct::Values TileProduct::block32Units(const Parts &parts, Value first, int64_t rows) {
   Value units = k.constI64(reader.layout.unitsPerRow(cols));
   Values start = zeros(rows * parts.count);
-  return k.loop(k.constI64(0), units, k.constI64(1), start, [&](Value u, llvm::ArrayRef<Value> carried) {
-    Values acc(carried.begin(), carried.end());
-    Value offset = k.mul(u, reader.layout.unitBytes);
-    Values bytes = spread(k.at(parts.bytes, offset), parts.count, 4 * lanes);
-    Values halves = spread(k.at(parts.halves, offset), parts.count, 2 * lanes);
-    ActPlace place = placeOf(first, u);
-    fetchAhead(rows, bytes[0], reader.layout.unitBytes);
-    llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
-    // The head of the unit: scales of both blocks.
-    Values scales, minima;
-    for (int64_t b = 0; b < 2; ++b)
-      for (Value half : halves) {
-        scales.push_back(reader.scale(half, 32 * b));
-        if (reader.spec.hasMin)
-          minima.push_back(reader.minimum(half, 32 * b));
-      }
-    for (int64_t b = 0; b < 2; ++b) {
-      Values sums = dots(planes, bytes, place, rows, 32 * b, 32);
-      for (int64_t r = 0; r < rows; ++r) {
-        Value scale = rowValue(k.f32(), place.scales, r, 4 * b);
-        for (int64_t p = 0; p < parts.count; ++p) {
-          Value &to = acc[r * parts.count + p];
-          int64_t at = b * parts.count + p;
-          to = k.mulAdd(k.intToFloat(sums[r * parts.count + p]), k.mul(scales[at], scale), to);
-          if (reader.spec.hasMin)
-            to = k.mulAdd(minima[at], rowValue(k.f32(), place.sums, r, 4 * b), to);
+  return k.loop(
+      k.constI64(0), units, k.constI64(1), start, [&](Value u, llvm::ArrayRef<Value> carried) {
+        Values acc(carried.begin(), carried.end());
+        Value offset = k.mul(u, reader.layout.unitBytes);
+        Values bytes = spread(k.at(parts.bytes, offset), parts.count, 4 * lanes);
+        Values halves = spread(k.at(parts.halves, offset), parts.count, 2 * lanes);
+        ActPlace place = placeOf(first, u);
+        fetchAhead(rows, bytes[0], reader.layout.unitBytes);
+        llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
+        // The head of the unit: scales of both blocks.
+        Values scales, minima;
+        for (int64_t b = 0; b < 2; ++b)
+          for (Value half : halves) {
+            scales.push_back(reader.scale(half, 32 * b));
+            if (reader.spec.hasMin)
+              minima.push_back(reader.minimum(half, 32 * b));
+          }
+        for (int64_t b = 0; b < 2; ++b) {
+          Values sums = dots(planes, bytes, place, rows, 32 * b, 32);
+          for (int64_t r = 0; r < rows; ++r) {
+            Value scale = rowValue(k.f32(), place.scales, r, 4 * b);
+            for (int64_t p = 0; p < parts.count; ++p) {
+              Value &to = acc[r * parts.count + p];
+              int64_t at = b * parts.count + p;
+              to = k.mulAdd(k.intToFloat(sums[r * parts.count + p]), k.mul(scales[at], scale), to);
+              if (reader.spec.hasMin)
+                to = k.mulAdd(minima[at], rowValue(k.f32(), place.sums, r, 4 * b), to);
+            }
+          }
         }
-      }
-    }
-    return acc;
-  });
+        return acc;
+      });
 }
 
 // One chunk of 64 weights of a 256-block: adds to the unit's sums (rows *
@@ -201,8 +202,8 @@ void TileProduct::chunkOfBlock256(const Parts &parts, Value unit, Value chunk,
         // below 2^-96, which vanishes.
         product = grouped ? k.bitcast(k.add(k.bitcast(product, ints), factor), floats)
                           : k.mul(product, factor);
-        sums[i] = reader.hasSubs() ? k.mulAdd(product, scales[p], sums[i])
-                                   : k.add(product, sums[i]);
+        sums[i] =
+            reader.hasSubs() ? k.mulAdd(product, scales[p], sums[i]) : k.add(product, sums[i]);
         if (spec.hasMin) {
           // Sums of activations are kept per 32; a 16-block takes no part in them.
           Value &to = sums[rows * parts.count + i];
@@ -217,42 +218,46 @@ TileProduct::Values TileProduct::block256Units(const Parts &parts, Value first, 
   Value units = k.constI64(reader.layout.unitsPerRow(cols));
   int64_t count = rows * parts.count;
   bool hasMin = reader.spec.hasMin;
-  return k.loop(k.constI64(0), units, k.constI64(1), zeros(count), [&](Value u, llvm::ArrayRef<Value> carried) {
-    Values acc(carried.begin(), carried.end());
-    Value unit = k.mul(u, reader.layout.unitBytes);
-    Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
-    Values scales, minima;
-    for (Value half : halves) {
-      scales.push_back(reader.scale(half, 0));
-      if (hasMin)
-        minima.push_back(k.neg(reader.minimum(half, 0)));
-    }
-    if (reader.layout.subs == SubScales::SixBitPacked)
-      for (int64_t p = 0; p < parts.count; ++p)
-        reader.unpackSixBit(k.at(k.at(parts.bytes, unit), p * 4 * lanes),
-                            k.at(parts.scratch, p * 4 * lanes));
-    Value firstChunk = k.mul(u, 4);
-    Values sums = k.loop(k.constI64(0), k.constI64(4), k.constI64(1), zeros(hasMin ? 2 * count : count),
-                         [&](Value q, llvm::ArrayRef<Value> carried) {
-                           Values sums(carried.begin(), carried.end());
-                           ActPlace place = placeOf(first, k.add(firstChunk, q));
-                           chunkOfBlock256(parts, unit, q, place, rows, sums);
-                           return sums;
-                         });
-    Value steps = k.at(k.at(first, k.mul(u, 4)), act.scales);
-    for (int64_t r = 0; r < rows; ++r) {
-      // Activations with a scale a block have been multiplied by it already.
-      Value step = type.getKind() == pack::ActKind::Block256 ? rowValue(k.f32(), steps, r, 0) : Value();
-      auto stepped = [&](Value scale) { return step ? k.mul(scale, step) : scale; };
-      for (int64_t p = 0; p < parts.count; ++p) {
-        size_t i = r * parts.count + p;
-        acc[i] = k.mulAdd(sums[i], stepped(scales[p]), acc[i]);
-        if (hasMin)
-          acc[i] = k.mulAdd(sums[count + i], stepped(minima[p]), acc[i]);
-      }
-    }
-    return acc;
-  });
+  return k.loop(k.constI64(0), units, k.constI64(1), zeros(count),
+                [&](Value u, llvm::ArrayRef<Value> carried) {
+                  Values acc(carried.begin(), carried.end());
+                  Value unit = k.mul(u, reader.layout.unitBytes);
+                  Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
+                  Values scales, minima;
+                  for (Value half : halves) {
+                    scales.push_back(reader.scale(half, 0));
+                    if (hasMin)
+                      minima.push_back(k.neg(reader.minimum(half, 0)));
+                  }
+                  if (reader.layout.subs == SubScales::SixBitPacked)
+                    for (int64_t p = 0; p < parts.count; ++p)
+                      reader.unpackSixBit(k.at(k.at(parts.bytes, unit), p * 4 * lanes),
+                                          k.at(parts.scratch, p * 4 * lanes));
+                  Value firstChunk = k.mul(u, 4);
+                  Values sums = k.loop(k.constI64(0), k.constI64(4), k.constI64(1),
+                                       zeros(hasMin ? 2 * count : count),
+                                       [&](Value q, llvm::ArrayRef<Value> carried) {
+                                         Values sums(carried.begin(), carried.end());
+                                         ActPlace place = placeOf(first, k.add(firstChunk, q));
+                                         chunkOfBlock256(parts, unit, q, place, rows, sums);
+                                         return sums;
+                                       });
+                  Value steps = k.at(k.at(first, k.mul(u, 4)), act.scales);
+                  for (int64_t r = 0; r < rows; ++r) {
+                    // Activations with a scale a block have been multiplied by it already.
+                    Value step = type.getKind() == pack::ActKind::Block256
+                                     ? rowValue(k.f32(), steps, r, 0)
+                                     : Value();
+                    auto stepped = [&](Value scale) { return step ? k.mul(scale, step) : scale; };
+                    for (int64_t p = 0; p < parts.count; ++p) {
+                      size_t i = r * parts.count + p;
+                      acc[i] = k.mulAdd(sums[i], stepped(scales[p]), acc[i]);
+                      if (hasMin)
+                        acc[i] = k.mulAdd(sums[count + i], stepped(minima[p]), acc[i]);
+                    }
+                  }
+                  return acc;
+                });
 }
 
 //===----------------------------------------------------------------------===//
@@ -265,26 +270,28 @@ TileProduct::Values TileProduct::floatUnits(const Parts &parts, Value first, int
   int64_t partBytes = (wide ? 4 : 2) * lanes;
   return k.loop(k.constI64(0), k.constI64(cols), k.constI64(1), zeros(rows * parts.count),
                 [&](Value kk, llvm::ArrayRef<Value> carried) {
-    Values acc(carried.begin(), carried.end());
-    Value base = k.at(wide ? parts.bytes : parts.halves, k.mul(kk, reader.layout.unitBytes));
-    Value values = k.at(k.at(first, k.mul(kk, 4)), act.codes);
-    Values weights;
-    for (Value from : spread(base, parts.count, partBytes)) {
-      Type type = wide ? k.vec(lanes, k.f32()) : k.vec(lanes, k.i16());
-      Value loaded = k.load(type, from, unsigned(partBytes));
-      if (kind == ElementKind::F16)
-        loaded = k.halfToFloat(loaded);
-      else if (kind == ElementKind::BF16)
-        loaded = k.bitcast(k.shl(k.extendU(loaded, k.i32()), 16), k.vec(lanes, k.f32()));
-      weights.push_back(loaded);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      Value x = rowValue(k.f32(), values, r, 0);
-      for (int64_t p = 0; p < parts.count; ++p)
-        acc[r * parts.count + p] = k.mulAdd(weights[p], x, acc[r * parts.count + p]);
-    }
-    return acc;
-  });
+                  Values acc(carried.begin(), carried.end());
+                  Value base =
+                      k.at(wide ? parts.bytes : parts.halves, k.mul(kk, reader.layout.unitBytes));
+                  Value values = k.at(k.at(first, k.mul(kk, 4)), act.codes);
+                  Values weights;
+                  for (Value from : spread(base, parts.count, partBytes)) {
+                    Type type = wide ? k.vec(lanes, k.f32()) : k.vec(lanes, k.i16());
+                    Value loaded = k.load(type, from, unsigned(partBytes));
+                    if (kind == ElementKind::F16)
+                      loaded = k.halfToFloat(loaded);
+                    else if (kind == ElementKind::BF16)
+                      loaded =
+                          k.bitcast(k.shl(k.extendU(loaded, k.i32()), 16), k.vec(lanes, k.f32()));
+                    weights.push_back(loaded);
+                  }
+                  for (int64_t r = 0; r < rows; ++r) {
+                    Value x = rowValue(k.f32(), values, r, 0);
+                    for (int64_t p = 0; p < parts.count; ++p)
+                      acc[r * parts.count + p] = k.mulAdd(weights[p], x, acc[r * parts.count + p]);
+                  }
+                  return acc;
+                });
 }
 
 // Weights kk..kk+count of a chunk as floats, code by code, times float rows.
@@ -322,42 +329,45 @@ TileProduct::Values TileProduct::expandedUnits(const Parts &parts, Value first, 
   int64_t chunks = layout.unitWeights / 64;
   int64_t step = spec.subWeights == 16 ? 16 : 32;
   Value units = k.constI64(layout.unitsPerRow(cols));
-  return k.loop(k.constI64(0), units, k.constI64(1), zeros(rows * parts.count), [&](Value u, llvm::ArrayRef<Value> carried) {
-    Value unit = k.mul(u, layout.unitBytes);
-    Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
-    if (layout.subs == SubScales::SixBitPacked)
-      for (int64_t p = 0; p < parts.count; ++p)
-        reader.unpackSixBit(k.at(k.at(parts.bytes, unit), p * 4 * lanes),
-                            k.at(parts.scratch, p * 4 * lanes));
-    return k.loop(k.constI64(0), k.constI64(chunks), k.constI64(1), carried, [&](Value q, llvm::ArrayRef<Value> carried) {
-      Values sums(carried.begin(), carried.end());
-      Value offset = k.add(unit, k.mul(q, layout.chunkBytes));
-      Values bytes = spread(k.at(parts.bytes, offset), parts.count, 4 * lanes);
-      Value chunk = k.add(k.mul(u, chunks), q);
-      Value values = k.at(k.at(first, k.mul(chunk, 256)), act.codes);
-      Value subs = k.at(parts.scratch, k.mul(q, 64));
-      llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
-      for (int64_t kk = 0; kk < 64; kk += step) {
-        Values scales, minima;
-        for (int64_t p = 0; p < parts.count; ++p) {
-          Value scale = reader.scale(halves[p], kk), minimum;
-          if (spec.hasMin)
-            minimum = reader.minimum(halves[p], kk);
-          if (reader.hasSubs()) {
-            Value dwords = reader.subDwords(bytes[p], k.at(subs, p * 4 * lanes));
-            scale = k.mul(scale, reader.sub(dwords, kk));
-            if (spec.hasMin)
-              minimum = k.mul(minimum, reader.subMin(dwords, kk));
-          }
-          scales.push_back(scale);
-          if (spec.hasMin)
-            minima.push_back(spec.subtractMin ? k.neg(minimum) : minimum);
-        }
-        expandBlock(bytes, scales, minima, values, rows, kk, step, planes, sums);
-      }
-      return sums;
-    });
-  });
+  return k.loop(k.constI64(0), units, k.constI64(1), zeros(rows * parts.count),
+                [&](Value u, llvm::ArrayRef<Value> carried) {
+                  Value unit = k.mul(u, layout.unitBytes);
+                  Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
+                  if (layout.subs == SubScales::SixBitPacked)
+                    for (int64_t p = 0; p < parts.count; ++p)
+                      reader.unpackSixBit(k.at(k.at(parts.bytes, unit), p * 4 * lanes),
+                                          k.at(parts.scratch, p * 4 * lanes));
+                  return k.loop(
+                      k.constI64(0), k.constI64(chunks), k.constI64(1), carried,
+                      [&](Value q, llvm::ArrayRef<Value> carried) {
+                        Values sums(carried.begin(), carried.end());
+                        Value offset = k.add(unit, k.mul(q, layout.chunkBytes));
+                        Values bytes = spread(k.at(parts.bytes, offset), parts.count, 4 * lanes);
+                        Value chunk = k.add(k.mul(u, chunks), q);
+                        Value values = k.at(k.at(first, k.mul(chunk, 256)), act.codes);
+                        Value subs = k.at(parts.scratch, k.mul(q, 64));
+                        llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
+                        for (int64_t kk = 0; kk < 64; kk += step) {
+                          Values scales, minima;
+                          for (int64_t p = 0; p < parts.count; ++p) {
+                            Value scale = reader.scale(halves[p], kk), minimum;
+                            if (spec.hasMin)
+                              minimum = reader.minimum(halves[p], kk);
+                            if (reader.hasSubs()) {
+                              Value dwords = reader.subDwords(bytes[p], k.at(subs, p * 4 * lanes));
+                              scale = k.mul(scale, reader.sub(dwords, kk));
+                              if (spec.hasMin)
+                                minimum = k.mul(minimum, reader.subMin(dwords, kk));
+                            }
+                            scales.push_back(scale);
+                            if (spec.hasMin)
+                              minima.push_back(spec.subtractMin ? k.neg(minimum) : minimum);
+                          }
+                          expandBlock(bytes, scales, minima, values, rows, kk, step, planes, sums);
+                        }
+                        return sums;
+                      });
+                });
 }
 
 void forRowGroups(KernelBuilder &k, llvm::ArrayRef<int64_t> tiles, Value count,

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include "compiler/target/vector/WeightReader.h"
 #include "compiler/target/vector/VectorLowering.h"
+#include "compiler/target/vector/WeightReader.h"
 #include "dialects/pack/ActLayout.h"
 
 namespace izhc {
@@ -48,8 +48,7 @@ private:
               const ActPlace &place, int64_t rows, int64_t kk, int64_t count);
   void expandBlock(llvm::ArrayRef<Value> bytes, llvm::ArrayRef<Value> scales,
                    llvm::ArrayRef<Value> minima, Value values, int64_t rows, int64_t kk,
-                   int64_t count, llvm::MutableArrayRef<WeightReader::Planes> planes,
-                   Values &sums);
+                   int64_t count, llvm::MutableArrayRef<WeightReader::Planes> planes, Values &sums);
   void chunkOfBlock256(const Parts &parts, Value unit, Value chunk, const ActPlace &place,
                        int64_t rows, Values &sums);
   ActPlace placeOf(Value first, Value chunk);

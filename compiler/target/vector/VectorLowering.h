@@ -9,7 +9,7 @@
 namespace izhc {
 
 struct VectorMachine {
-  int64_t lanes = 4;            // 32-bit lanes of a vector: 4, 8 or 16
+  int64_t lanes = 4; // 32-bit lanes of a vector: 4, 8 or 16
   FloatAbilities floats;
   // The dot instruction takes unsigned codes only: codes of signed formats are
   // read xor 0x80 and corrected by the activations' sums.

@@ -28,16 +28,14 @@ Value WeightReader::codes(Planes &planes, Value bytes, int64_t kk) {
   llvm::SmallVector<size_t, 2> order;
   for (size_t i = 0; i < layout.planes.size(); ++i)
     order.push_back(i);
-  llvm::sort(order, [&](size_t a, size_t b) {
-    return layout.planes[a].width < layout.planes[b].width;
-  });
+  llvm::sort(order,
+             [&](size_t a, size_t b) { return layout.planes[a].width < layout.planes[b].width; });
   for (size_t i : order) {
     int64_t offset = layout.planeOffset(i, kk);
     if (planes.offsets[i] == offset)
       continue;
     planes.offsets[i] = offset;
-    planes.vectors[i] =
-        k.load(k.vec(4 * lanes, k.i8()), k.at(bytes, offset), unsigned(4 * lanes));
+    planes.vectors[i] = k.load(k.vec(4 * lanes, k.i8()), k.at(bytes, offset), unsigned(4 * lanes));
   }
   Value result;
   for (size_t i = 0; i < layout.planes.size(); ++i) {
@@ -50,13 +48,13 @@ Value WeightReader::codes(Planes &planes, Value bytes, int64_t kk) {
 }
 
 Value WeightReader::scale(Value halves, int64_t kk) {
-  return k.halfToFloat(k.load(k.vec(lanes, k.i16()), k.at(halves, layout.scaleOffset(kk)),
-                              unsigned(2 * lanes)));
+  return k.halfToFloat(
+      k.load(k.vec(lanes, k.i16()), k.at(halves, layout.scaleOffset(kk)), unsigned(2 * lanes)));
 }
 
 Value WeightReader::minimum(Value halves, int64_t kk) {
-  return k.halfToFloat(k.load(k.vec(lanes, k.i16()), k.at(halves, layout.minOffset(kk)),
-                              unsigned(2 * lanes)));
+  return k.halfToFloat(
+      k.load(k.vec(lanes, k.i16()), k.at(halves, layout.minOffset(kk)), unsigned(2 * lanes)));
 }
 
 void WeightReader::unpackSixBit(Value bytes, Value scratch) {

@@ -33,15 +33,15 @@ typedef enum izh_status {
   IZH_OK = 0,
   IZH_INVALID_ARGUMENT = 1,
   IZH_OUT_OF_MEMORY = 2,
-  IZH_BAD_ARTIFACT = 3,      // malformed, damaged or made for a newer runtime
-  IZH_UNSUPPORTED_CPU = 4,   // no variant runs on this machine
+  IZH_BAD_ARTIFACT = 3,     // malformed, damaged or made for a newer runtime
+  IZH_UNSUPPORTED_CPU = 4,  // no variant runs on this machine
   IZH_IO = 5,
-  IZH_CONTEXT_FULL = 6,      // no cache page or position is left
-  IZH_LIMIT = 7,             // a documented limit was exceeded
+  IZH_CONTEXT_FULL = 6,  // no cache page or position is left
+  IZH_LIMIT = 7,         // a documented limit was exceeded
 } izh_status;
 
 typedef struct izh_error {
-  char message[512];         // zero-terminated
+  char message[512];  // zero-terminated
 } izh_error;
 
 typedef struct izh_model izh_model;
@@ -51,8 +51,8 @@ typedef struct izh_sequence izh_sequence;
 // ---- Model ----------------------------------------------------------------
 
 typedef struct izh_model_options {
-  const char* variant;       // force one of the artifact's variants; NULL: the best
-  const char* require;       // comma-separated CPU features that the chosen variant must use; NULL: none
+  const char* variant;  // force one of the artifact's variants; NULL: the best
+  const char* require;  // comma-separated CPU features that the chosen variant must use; NULL: none
 } izh_model_options;
 
 // Maps and verifies the file at `path`. `options` may be NULL.
@@ -64,22 +64,22 @@ typedef struct izh_model_info {
   const char* architecture;  // strings live as long as the model
   const char* name;
   const char* variant;
-  const char* chat_template; // "" if the model has none
+  const char* chat_template;  // "" if the model has none
   const char* compiler;
   const char* command_line;
   const char* source;
   const char* source_hash;
   const char* recipe;
-  uint32_t vocabulary;       // columns of the logits
-  uint32_t context;          // tokens that the model was trained for
+  uint32_t vocabulary;  // columns of the logits
+  uint32_t context;     // tokens that the model was trained for
   uint32_t embedding;
   uint32_t layers;
   uint32_t max_step_tokens;  // tokens computed at once
   uint64_t parameters;
   uint64_t file_bytes;
   uint64_t weight_bytes;
-  uint64_t code_bytes;       // of the chosen variant
-  uint64_t arena_bytes;      // a context's buffers
+  uint64_t code_bytes;   // of the chosen variant
+  uint64_t arena_bytes;  // a context's buffers
   uint64_t cache_bytes_per_token;
   uint32_t variants;
   bool has_tokenizer;
@@ -98,18 +98,19 @@ IZH_API IZH_NODISCARD izh_status izh_model_verify(const izh_model* model, izh_er
 // ---- Context --------------------------------------------------------------
 
 typedef struct izh_context_options {
-  uint32_t threads;          // 0: one a usable physical core
-  uint32_t tokens;           // cache for so many tokens in all sequences; 0: min(model's context, 4096)
-  uint32_t sequences;        // sequences alive at a time; 0: 1
+  uint32_t threads;    // 0: one a usable physical core
+  uint32_t tokens;     // cache for so many tokens in all sequences; 0: min(model's context, 4096)
+  uint32_t sequences;  // sequences alive at a time; 0: 1
 } izh_context_options;
 
+// `options` may be NULL, as if all were 0. The model must outlive the context.
 IZH_API IZH_NODISCARD izh_status izh_context_create(const izh_model* model,
                                                     const izh_context_options* options,
                                                     izh_context** out, izh_error* error);
 // Destroys its sequences too.
 IZH_API void izh_context_destroy(izh_context* context);
 IZH_API uint32_t izh_context_threads(const izh_context* context);
-IZH_API uint32_t izh_context_tokens(const izh_context* context);   // capacity, as granted
+IZH_API uint32_t izh_context_tokens(const izh_context* context);  // capacity, as granted
 
 IZH_API IZH_NODISCARD izh_status izh_sequence_create(izh_context* context, izh_sequence** out,
                                                      izh_error* error);
@@ -139,16 +140,17 @@ IZH_API IZH_NODISCARD izh_status izh_context_run(izh_context* context, const izh
 // ---- Text -----------------------------------------------------------------
 
 typedef struct izh_tokenize_options {
-  bool add_bos;              // as the model's metadata says (not: always)
-  bool parse_special;        // control tokens in the text are recognised
+  bool add_bos;        // as the model's metadata says (not: always)
+  bool parse_special;  // control tokens in the text are recognised
 } izh_tokenize_options;
 
 // Ids of `text`. Writes at most `capacity` of them; `*count` is the number
 // there are in any case, so call again with a larger buffer if it is greater.
+// `options` may be NULL, as if both were true.
 IZH_API IZH_NODISCARD izh_status izh_tokenize(const izh_model* model, const char* text,
-                                              size_t text_bytes, const izh_tokenize_options* options,
-                                              int32_t* ids, size_t capacity, size_t* count,
-                                              izh_error* error);
+                                              size_t text_bytes,
+                                              const izh_tokenize_options* options, int32_t* ids,
+                                              size_t capacity, size_t* count, izh_error* error);
 
 // The bytes of one token (may be part of a UTF-8 character; control tokens
 // give their name if `special`, else nothing). Same convention for `capacity`.
@@ -156,18 +158,18 @@ IZH_API IZH_NODISCARD izh_status izh_token_bytes(const izh_model* model, int32_t
                                                  char* out, size_t capacity, size_t* count,
                                                  izh_error* error);
 IZH_API bool izh_token_ends_text(const izh_model* model, int32_t id);
-IZH_API int32_t izh_token_bos(const izh_model* model);   // -1 if there is none
+IZH_API int32_t izh_token_bos(const izh_model* model);  // -1 if there is none
 IZH_API int32_t izh_token_eos(const izh_model* model);
 
 typedef struct izh_sampler izh_sampler;
 
 typedef struct izh_sampler_options {
-  float temperature;         // 0: greedy (the lowest id of equal best)
-  uint32_t top_k;            // 0: off
-  float top_p;               // 1: off
-  float min_p;               // 0: off
-  float repeat_penalty;      // 1: off; positive logits divided, negative multiplied
-  uint32_t repeat_window;    // last tokens that are penalised
+  float temperature;       // 0: greedy (the lowest id of equal best)
+  uint32_t top_k;          // 0: off
+  float top_p;             // 1: off
+  float min_p;             // 0: off
+  float repeat_penalty;    // 1: off; positive logits divided, negative multiplied
+  uint32_t repeat_window;  // last tokens that are penalised
   uint64_t seed;
 } izh_sampler_options;
 

@@ -73,8 +73,8 @@ private:
       LLVMInitializeAArch64TargetMC();
       LLVMInitializeAArch64AsmPrinter();
     });
-    return {"aarch64-unknown-linux-gnu", "generic", variant.llvmFeatures.str(),
-            variant.tune.str(), 128};
+    return {"aarch64-unknown-linux-gnu", "generic", variant.llvmFeatures.str(), variant.tune.str(),
+            128};
   }
 
   const Variant &variant;

@@ -79,8 +79,8 @@ Value lowerDotProd(KernelBuilder &k, Chain chain) {
       values = k.bitcast(k.shuffle(four, four, llvm::SmallVector<int64_t>(4, used)), bytes);
       ++used;
     }
-    total = intrinsic(k, dwords, "llvm.aarch64.neon.sdot.v4i32.v16i8",
-                      {total, dot.getCodes(), values});
+    total =
+        intrinsic(k, dwords, "llvm.aarch64.neon.sdot.v4i32.v16i8", {total, dot.getCodes(), values});
   }
   return total;
 }
@@ -96,8 +96,8 @@ Value lowerDotProd(KernelBuilder &k, Chain chain) {
 class NeonChain {
 public:
   NeonChain(KernelBuilder &k, int64_t max)
-      : k(k), words(k.vec(8, k.i16())), dwords(k.vec(4, k.i32())),
-        fit(32767 / (127 * max)), narrow(fit >= 4) {
+      : k(k), words(k.vec(8, k.i16())), dwords(k.vec(4, k.i32())), fit(32767 / (127 * max)),
+        narrow(fit >= 4) {
     // Pairs of products have to fit into 16 bits too.
     if (narrow)
       fit /= 2;
@@ -117,8 +117,7 @@ public:
         continue;
       held = 0;
       if (narrow) {
-        Value pairs =
-            intrinsic(k, words, "llvm.aarch64.neon.addp.v8i16", {partial[0], partial[1]});
+        Value pairs = intrinsic(k, words, "llvm.aarch64.neon.addp.v8i16", {partial[0], partial[1]});
         total = k.add(total, widen(pairs));
         continue;
       }

@@ -56,7 +56,8 @@ Value lowerOne(KernelBuilder &k, pack::DotOp dot, Value acc, DotUnit unit) {
   auto dwords = cast<VectorType>(dot.getType());
   int64_t lanes = dwords.getDimSize(0);
   if (unit == DotUnit::Vnni)
-    return intrinsic(k, dwords, lanes == 16 ? "llvm.x86.avx512.vpdpbusd.512" : "llvm.x86.avx512.vpdpbusd.256",
+    return intrinsic(k, dwords,
+                     lanes == 16 ? "llvm.x86.avx512.vpdpbusd.512" : "llvm.x86.avx512.vpdpbusd.256",
                      {acc, dot.getCodes(), dot.getValues()});
   Type words = k.vec(2 * lanes, k.i16());
   Value codes = k.bitcast(dot.getCodes(), words), values = k.bitcast(dot.getValues(), words);

@@ -28,13 +28,14 @@ struct Variant {
   llvm::StringRef llvmFeatures, tune;
   DotUnit dots;
   int64_t lanes;
-  bool modern;                             // has FMA and F16C
+  bool modern; // has FMA and F16C
   std::initializer_list<int64_t> tokenTiles;
 };
 
 constexpr uint64_t kAvx2 = bits(sse3, ssse3, sse41, sse42, popcnt, avx, avx2, fma, f16c, bmi2);
 constexpr uint64_t kAvx512 = kAvx2 | bits(avx512f, avx512bw, avx512dq, avx512vl, avx512vnni);
 
+// clang-format off
 const Variant kVariants[] = {
     {"x86-64", "any 64-bit x86 processor (SSE2)", 10, 0, "", "generic", DotUnit::Sse2, 4, false, {2, 1}},
     {"avx2", "Haswell, Zen and later (AVX2, FMA, F16C)", 20, kAvx2, "+avx2,+fma,+f16c,+bmi2,+popcnt",
@@ -45,6 +46,7 @@ const Variant kVariants[] = {
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni", "znver4",
      DotUnit::Vnni, 16, true, {8, 4, 2, 1}},
 };
+// clang-format on
 
 class X86Target final : public Target {
 public:
