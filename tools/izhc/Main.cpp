@@ -109,8 +109,9 @@ std::string explain(const CLI::App &app, const CLI::Error &error, int count, cha
   auto given = app.get_subcommands();
   if (!given.empty())
     help += " " + given[0]->get_name();
-  else if (count > 1 && words[1][0] != '-')
-    what = std::string("there is no command '") + words[1] + "'";
+  else if (count > 1)
+    what = std::string(words[1][0] == '-' ? "there is no option '" : "there is no command '") +
+           words[1] + "'";
   else if (count == 1)
     what = "a command is missing";
   return "izhc: " + what + "\nTry '" + help + " --help'.\n";
