@@ -103,15 +103,27 @@ def perplexity_room(tools, artifact):
     tools.call("izh-rt", "perplexity", artifact, "-f", text, "--window", 64, "--ctx", 64)
 
 
-def not_numbers(tools):
-    """Weights that are no numbers must not become a text."""
-    path = tools.work / "nan.gguf"
+def with_output_norm(tools, name, value):
+    """A tiny model whose last norm consists of one float32, given as bytes."""
+    path = tools.work / name
     options = make_gguf.options([str(path), *SIZES])
     metadata, tensors = make_gguf.make_metadata(options), make_gguf.make_tensors(options)
     norm = tensors["output_norm.weight"]
-    tensors["output_norm.weight"] = gguf_file.Tensor("f32", norm.shape, b"\0\0\xc0\x7f" * norm.shape[0])
+    tensors["output_norm.weight"] = gguf_file.Tensor("f32", norm.shape, value * norm.shape[0])
     gguf_file.write(path, metadata, tensors)
-    artifact, text = tools.compile(path, "nan.izh", "--target=reference"), tools.work / "text.txt"
+    return path
+
+
+def not_numbers(tools):
+    """Weights that are no numbers don't compile."""
+    path = with_output_norm(tools, "nan.gguf", b"\0\0\xc0\x7f")
+    tools.refused("izhc", "compile", path, "-o", tools.work / "nan.izh", says=["output_norm.weight", "not a number"])
+
+
+def overflow(tools):
+    """Logits that are no numbers must not become a text. The weights are: the largest float32."""
+    path = with_output_norm(tools, "huge.gguf", b"\xff\xff\x7f\x7f")
+    artifact, text = tools.compile(path, "huge.izh", "--target=reference"), tools.work / "text.txt"
     text.write_text("some text")
     tools.refused("izh-rt", "run", artifact, "-p", "hi", says=["finite"])
     tools.refused("izh-rt", "perplexity", artifact, "-f", text, says=["finite"])
@@ -152,6 +164,7 @@ def run(suite, tools):
     suite.run("temporary files", scratch, tools, gguf)
     suite.run("windows beyond the context", perplexity_room, tools, artifact)
     suite.run("weights that are no numbers", not_numbers, tools)
+    suite.run("logits that are no numbers", overflow, tools)
     suite.run("ids that are none", bad_ids, tools, artifact)
     suite.run("truncated GGUF", truncated, tools, gguf,
               lambda cut: ["izhc", "compile", cut, "-o", tools.work / "cut-out.izh"])
