@@ -3,8 +3,7 @@
 // instruction stays where its dot was, so that loads keep their order.
 
 #include "targets/arm64/codegen/LowerDot.h"
-#include "compiler/target/KernelBuilder.h"
-#include "dialects/pack/Pack.h"
+#include "compiler/target/vector/DotChains.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace izhc::arm64 {
@@ -151,12 +150,6 @@ private:
   Value partial[2];
 };
 
-bool continuesChain(pack::DotOp dot) {
-  auto before = dot.getAcc().getDefiningOp<pack::DotOp>();
-  return before && before->hasOneUse() && before->getBlock() == dot->getBlock() &&
-         before.getMax() == dot.getMax() && before.getSignedCodes() == dot.getSignedCodes();
-}
-
 llvm::LogicalResult check(pack::DotOp dot) {
   if (cast<VectorType>(dot.getType()).getDimSize(0) != 4)
     return dot.emitError("has vectors that are not of 128 bits");
@@ -169,30 +162,13 @@ llvm::LogicalResult check(pack::DotOp dot) {
 } // namespace
 
 llvm::LogicalResult lowerDots(ModuleOp module, DotUnit unit) {
-  llvm::SmallVector<pack::DotOp> heads;
-  auto walked = module.walk([&](pack::DotOp dot) {
-    if (!continuesChain(dot))
-      heads.push_back(dot);
-    return WalkResult(check(dot));
-  });
+  auto walked = module.walk([&](pack::DotOp dot) { return WalkResult(check(dot)); });
   if (walked.wasInterrupted())
     return failure();
-  for (pack::DotOp head : heads) {
-    llvm::SmallVector<pack::DotOp> chain{head};
-    while (chain.back()->hasOneUse()) {
-      auto next = dyn_cast<pack::DotOp>(*chain.back()->user_begin());
-      if (!next || next.getAcc() != chain.back().getResult() || !continuesChain(next))
-        break;
-      chain.push_back(next);
-    }
-    OpBuilder builder(head);
-    KernelBuilder k(builder, head.getLoc(), {});
-    Value total = unit == DotUnit::DotProd ? lowerDotProd(k, chain)
-                                           : NeonChain(k, head.getMax()).lower(chain);
-    chain.back().getResult().replaceAllUsesWith(total);
-    for (pack::DotOp dot : llvm::reverse(chain))
-      dot->erase();
-  }
+  replaceDotChains(module, [&](KernelBuilder &k, llvm::MutableArrayRef<pack::DotOp> chain) {
+    return unit == DotUnit::DotProd ? lowerDotProd(k, chain)
+                                    : NeonChain(k, chain.front().getMax()).lower(chain);
+  });
   return success();
 }
 

@@ -3,8 +3,7 @@
 // instruction stays where its dot was, so that loads keep their order.
 
 #include "targets/x86/codegen/LowerDot.h"
-#include "compiler/target/KernelBuilder.h"
-#include "dialects/pack/Pack.h"
+#include "compiler/target/vector/DotChains.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace izhc::x86 {
@@ -30,7 +29,7 @@ Value pairSums(KernelBuilder &k, pack::DotOp dot, Type words) {
   return intrinsic(k, words, "llvm.x86.avx2.pmadd.ub.sw", {codes, values});
 }
 
-void lowerAvx2(KernelBuilder &k, llvm::MutableArrayRef<pack::DotOp> chain) {
+Value lowerAvx2(KernelBuilder &k, llvm::MutableArrayRef<pack::DotOp> chain) {
   auto dwords = cast<VectorType>(chain.front().getType());
   Type words = k.vec(2 * dwords.getDimSize(0), k.i16());
   // Pair sums of at most 2 * max * 127 that fit into 16 bits together.
@@ -47,8 +46,7 @@ void lowerAvx2(KernelBuilder &k, llvm::MutableArrayRef<pack::DotOp> chain) {
       held = 0;
     }
   }
-  pack::DotOp last = chain.back();
-  last.getResult().replaceAllUsesWith(total);
+  return total;
 }
 
 // One dot alone.
@@ -74,43 +72,19 @@ Value lowerOne(KernelBuilder &k, pack::DotOp dot, Value acc, DotUnit unit) {
   return acc;
 }
 
-bool continuesChain(pack::DotOp dot) {
-  auto before = dot.getAcc().getDefiningOp<pack::DotOp>();
-  return before && before->hasOneUse() && before->getBlock() == dot->getBlock() &&
-         before.getMax() == dot.getMax() && before.getSignedCodes() == dot.getSignedCodes();
-}
-
 } // namespace
 
 void lowerDots(ModuleOp module, DotUnit unit) {
-  llvm::SmallVector<pack::DotOp> heads;
-  module.walk([&](pack::DotOp dot) {
-    if (!continuesChain(dot))
-      heads.push_back(dot);
+  replaceDotChains(module, [&](KernelBuilder &k, llvm::MutableArrayRef<pack::DotOp> chain) {
+    if (unit == DotUnit::Avx2)
+      return lowerAvx2(k, chain);
+    Value acc = chain.front().getAcc();
+    for (pack::DotOp dot : chain) {
+      k.builder.setInsertionPoint(dot);
+      acc = lowerOne(k, dot, acc, unit);
+    }
+    return acc;
   });
-  for (pack::DotOp head : heads) {
-    llvm::SmallVector<pack::DotOp> chain{head};
-    while (chain.back()->hasOneUse()) {
-      auto next = dyn_cast<pack::DotOp>(*chain.back()->user_begin());
-      if (!next || next.getAcc() != chain.back().getResult() || !continuesChain(next))
-        break;
-      chain.push_back(next);
-    }
-    OpBuilder builder(head);
-    KernelBuilder k(builder, head.getLoc(), {});
-    if (unit == DotUnit::Avx2) {
-      lowerAvx2(k, chain);
-    } else {
-      Value acc = head.getAcc();
-      for (pack::DotOp dot : chain) {
-        builder.setInsertionPoint(dot);
-        acc = lowerOne(k, dot, acc, unit);
-      }
-      chain.back().getResult().replaceAllUsesWith(acc);
-    }
-    for (pack::DotOp dot : llvm::reverse(chain))
-      dot->erase();
-  }
 }
 
 } // namespace izhc::x86
