@@ -22,6 +22,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Target/TargetMachine.h"
 #include <mutex>
+#include <shared_mutex>
 
 namespace izhc {
 
@@ -42,16 +43,18 @@ void buildLlvmPasses(OpPassManager &pm) {
 
 namespace {
 
+// LLVM's options are global. Code generation reads them; lld sets all of them
+// back to their defaults whenever it runs, which has to keep out the others.
+std::shared_mutex optionsMutex;
+
 // LLVM's machine scheduler moves weight loads out of address order, which
-// costs up to 60 % of the bandwidth of memory (lab measurement, Zen 4).
+// costs up to 60 % of the bandwidth of memory (lab measurement, Zen 4). The
+// caller holds optionsMutex alone.
 void keepLoadsInOrder() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    auto &options = llvm::cl::getRegisteredOptions();
-    auto found = options.find("enable-misched");
-    if (found != options.end())
-      found->second->addOccurrence(0, "enable-misched", "false");
-  });
+  auto &options = llvm::cl::getRegisteredOptions();
+  auto found = options.find("enable-misched");
+  if (found != options.end() && found->second->getNumOccurrences() == 0)
+    found->second->addOccurrence(0, "enable-misched", "false");
 }
 
 void setFunctionAttributes(llvm::Module &module, const MachineCode &code) {
@@ -90,7 +93,11 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine,
 
 LogicalResult generate(ModuleOp module, const MachineCode &code, llvm::CodeGenFileType type,
                        llvm::raw_pwrite_stream &out) {
-  keepLoadsInOrder();
+  {
+    std::unique_lock<std::shared_mutex> alone(optionsMutex);
+    keepLoadsInOrder();
+  }
+  std::shared_lock<std::shared_mutex> lock(optionsMutex);
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
   llvm::LLVMContext context;
@@ -130,7 +137,10 @@ llvm::FailureOr<CodeBlob> emitBlob(ModuleOp module, const MachineCode &code,
   llvm::raw_svector_ostream out(object);
   if (failed(generate(module, code, llvm::CodeGenFileType::ObjectFile, out)))
     return failure();
+  std::unique_lock<std::shared_mutex> alone(optionsMutex);
   auto blob = linkFlat({object.data(), object.size()}, order);
+  keepLoadsInOrder();
+  alone.unlock();
   if (!blob) {
     module.emitError("kernel code: ") << llvm::toString(blob.takeError());
     return failure();
