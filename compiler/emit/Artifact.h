@@ -5,12 +5,14 @@
 #pragma once
 
 #include "compiler/formats/Format.h"
+#include "compiler/import/RowReader.h"
 #include "compiler/target/Target.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -87,10 +89,16 @@ struct Variant {
   CodeBlob code;
 };
 
-// The bytes of one tensor, in GGUF's row order.
+// The bytes of one tensor, in GGUF's row order, or who reads its rows.
 struct SourceTensor {
   const FormatSpec *format = nullptr;
   llvm::ArrayRef<uint8_t> bytes;
+  std::shared_ptr<const RowReader> reader = nullptr;
+  // What the reader has.
+  int64_t readerRows = 0;
+  uint64_t readerBytes = 0;
+
+  uint64_t size() const { return reader ? readerBytes : bytes.size(); }
 };
 
 class TensorSource {

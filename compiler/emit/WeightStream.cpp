@@ -37,32 +37,45 @@ uint64_t rowBytes(const Weight &weight) {
 struct Job {
   const Weight &weight;
   PackedLayout layout;
-  llvm::ArrayRef<uint8_t> source;
+  const SourceTensor &source;
   uint64_t tileBytes;
   uint64_t tiles;
   // Cleared by whichever thread meets a scale that is not a number.
   mutable std::atomic<bool> finite{true};
 
-  Job(const Weight &weight, llvm::ArrayRef<uint8_t> source)
+  Job(const Weight &weight, const SourceTensor &source)
       : weight(weight), layout(*weight.format), source(source),
         tileBytes(layout.tileBytes(weight.cols)),
         tiles(llvm::divideCeil(weight.rows, PackedLayout::kTileRows)) {}
 
-  llvm::ArrayRef<uint8_t> sourceOf(uint64_t firstTile, uint64_t count) const {
-    uint64_t firstRow = firstTile * PackedLayout::kTileRows;
-    uint64_t rows = std::min<uint64_t>(count * PackedLayout::kTileRows, weight.rows - firstRow);
-    return source.slice(firstRow * rowBytes(weight), rows * rowBytes(weight));
+  int64_t firstRow(uint64_t tile) const { return tile * PackedLayout::kTileRows; }
+  int64_t rowsOf(uint64_t firstTile, uint64_t count) const {
+    return std::min<int64_t>(count * PackedLayout::kTileRows, weight.rows - firstRow(firstTile));
   }
 
   void pack(uint64_t firstTile, uint64_t count, uint8_t *out) const {
+    uint64_t bytes = rowBytes(weight);
+    std::vector<uint8_t> copy(source.reader ? PackedLayout::kTileRows * bytes : 0);
     for (uint64_t tile = firstTile; tile < firstTile + count; ++tile) {
-      llvm::ArrayRef<uint8_t> rows = sourceOf(tile, 1);
-      packTile(layout, rows.data(), rows.size() / rowBytes(weight), rowBytes(weight), weight.cols,
-               out);
+      int64_t rows = rowsOf(tile, 1);
+      const uint8_t *from = copy.data();
+      if (source.reader)
+        source.reader->read(firstRow(tile), rows, copy.data());
+      else
+        from = source.bytes.data() + firstRow(tile) * bytes;
+      packTile(layout, from, rows, bytes, weight.cols, out);
       if (!tileIsFinite(layout, out, weight.cols))
         finite = false;
       out += tileBytes;
     }
+  }
+
+  void release(TensorSource &tensors, uint64_t firstTile, uint64_t count) const {
+    if (source.reader)
+      source.reader->release(firstRow(firstTile), rowsOf(firstTile, count));
+    else
+      tensors.release(source.bytes.slice(firstRow(firstTile) * rowBytes(weight),
+                                         rowsOf(firstTile, count) * rowBytes(weight)));
   }
 
   // The same, shared between threads.
@@ -90,9 +103,9 @@ llvm::Error checkWeight(const Weight &weight, const SourceTensor &tensor) {
                      quote(weight.name), format, tensor.format ? tensor.format->name : "none");
   uint64_t expected;
   if (__builtin_mul_overflow(rowBytes(weight), uint64_t(weight.rows), &expected) ||
-      tensor.bytes.size() != expected)
+      tensor.size() != expected)
     return makeError("tensor {0} has {1} bytes, but {2} x {3} in {4} need {5}", quote(weight.name),
-                     tensor.bytes.size(), weight.rows, weight.cols, format, expected);
+                     tensor.size(), weight.rows, weight.cols, format, expected);
   PackedLayout layout(*weight.format);
   if (uint64_t(layout.tileBytes(weight.cols)) > kMostTileBytes)
     return makeError("tensor {0} has rows of {1} values, which is more than can be packed",
@@ -121,11 +134,18 @@ llvm::Error writePadding(OutputFile &file, uint64_t offset, uint64_t bytes, XXH3
 llvm::Error decodeVector(const Constant &constant, const SourceTensor &tensor, float *out) {
   const FormatSpec &format = *tensor.format;
   if (constant.count % format.blockWeights != 0 ||
-      tensor.bytes.size() != constant.count / format.blockWeights * format.blockBytes)
+      tensor.size() != constant.count / format.blockWeights * format.blockBytes)
     return makeError("tensor {0} has {1} bytes of {2}, but a vector of {3} values is needed",
-                     quote(constant.name), tensor.bytes.size(), format.name, constant.count);
+                     quote(constant.name), tensor.size(), format.name, constant.count);
+  std::vector<uint8_t> copy;
+  const uint8_t *bytes = tensor.bytes.data();
+  if (tensor.reader) {
+    copy.resize(tensor.size());
+    tensor.reader->read(0, tensor.readerRows, copy.data());
+    bytes = copy.data();
+  }
   for (uint64_t i = 0; i < constant.count / format.blockWeights; ++i)
-    format.decodeBlock(tensor.bytes.data() + i * format.blockBytes, out + i * format.blockWeights);
+    format.decodeBlock(bytes + i * format.blockBytes, out + i * format.blockWeights);
   for (uint64_t i = 0; i < constant.count; ++i)
     if (!std::isfinite(out[i]))
       return makeError("tensor {0} holds values that are infinite or not a number: the file is "
@@ -161,7 +181,7 @@ llvm::Error streamWeights(const ArtifactInput &input, OutputFile &file, Layout &
     auto tensor = input.tensors.find(weight.name);
     if (!tensor)
       return tensor.takeError();
-    Job job(weight, tensor->bytes);
+    Job job(weight, *tensor);
     if (llvm::Error error = writePadding(file, layout.weights.offset + done, weight.offset - done,
                                          sectionHash.get()))
       return error;
@@ -180,7 +200,7 @@ llvm::Error streamWeights(const ArtifactInput &input, OutputFile &file, Layout &
       XXH3_64bits_update(sectionHash.get(), window.data(), window.size());
       if (llvm::Error error = file.write(layout.weights.offset + done, window))
         return error;
-      input.tensors.release(job.sourceOf(tile, count));
+      job.release(input.tensors, tile, count);
       done += window.size();
       if (input.progress)
         input.progress(done, input.plan.weightsBytes);

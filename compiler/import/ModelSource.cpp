@@ -8,6 +8,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cstring>
+
 using namespace izhc;
 
 int64_t TensorInfo::rows() const {
@@ -19,6 +21,13 @@ int64_t TensorInfo::rows() const {
 
 uint64_t TensorInfo::rowBytes() const {
   return format ? static_cast<uint64_t>(cols()) / format->blockWeights * format->blockBytes : 0;
+}
+
+void TensorInfo::readRows(int64_t first, int64_t count, uint8_t *out) const {
+  if (reader)
+    reader->read(first, count, out);
+  else
+    std::memcpy(out, data + first * rowBytes(), count * rowBytes());
 }
 
 // Turns a getter's result into one that must be there.
@@ -92,7 +101,8 @@ llvm::Expected<bool> ModelSource::getBoolOr(llvm::StringRef key, bool otherwise)
 }
 
 static llvm::Error unknownType(llvm::StringRef file, const TensorInfo &tensor) {
-  std::string type = ggufTypeName(tensor.ggufType).str();
+  std::string type =
+      tensor.storedType.empty() ? ggufTypeName(tensor.ggufType).str() : quote(tensor.storedType);
   type = type.empty() ? "has type number " + std::to_string(tensor.ggufType) : "is of type " + type;
   auto known = llvm::map_range(allFormats(), [](auto *format) { return format->name.str(); });
   return makeError("{0}: the tensor {1} {2}, which can't be compiled yet; use a file in another "

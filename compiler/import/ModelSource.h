@@ -5,6 +5,7 @@
 #pragma once
 
 #include "compiler/formats/Format.h"
+#include "compiler/import/RowReader.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -25,10 +26,14 @@ struct TensorInfo {
   // The type's number in the file, and its format, or nullptr if there is no
   // such format; then `data` is nullptr and `bytes` 0.
   uint32_t ggufType = 0;
+  // The type as other files than GGUF spell it.
+  llvm::StringRef storedType;
   const FormatSpec *format = nullptr;
   // Inside of the file; `bytes` = rows() * rowBytes().
   const uint8_t *data = nullptr;
   uint64_t bytes = 0;
+  // Instead of `data`, for tensors that the file holds in another form.
+  std::shared_ptr<const RowReader> reader;
 
   int64_t cols() const { return shape[0]; }
   // All sizes but the first, multiplied.
@@ -36,6 +41,8 @@ struct TensorInfo {
   int64_t elements() const { return rows() * cols(); }
   // cols() is a multiple of the format's blockWeights.
   uint64_t rowBytes() const;
+  // Rows first .. first + count, wherever they come from; there is a format.
+  void readRows(int64_t first, int64_t count, uint8_t *out) const;
 };
 
 // A key and its value as text for people (long values are cut).
@@ -45,9 +52,19 @@ struct MetaInfo {
   std::string value;
 };
 
+class FolderSource;
+
 class ModelSource {
 public:
   virtual ~ModelSource() = default;
+
+  // This source as a folder whose keys and names are those of its publisher;
+  // nullptr if it is none.
+  virtual const FolderSource *asFolder() const { return nullptr; }
+  // A file that belongs to the model and lies beside it ("tokenizer.json").
+  virtual std::optional<llvm::ArrayRef<uint8_t>> companion(llvm::StringRef name) const {
+    return std::nullopt;
+  }
 
   // The path that was opened, for messages.
   virtual llvm::StringRef fileName() const = 0;

@@ -1,7 +1,7 @@
 // Chooses the reader for what the user named.
 
+#include "compiler/import/FolderSource.h"
 #include "compiler/import/Gguf.h"
-#include "compiler/support/Error.h"
 
 #include "llvm/Support/FileSystem.h"
 
@@ -9,8 +9,6 @@ using namespace izhc;
 
 llvm::Expected<std::unique_ptr<ModelSource>> izhc::openModel(llvm::StringRef path) {
   if (llvm::sys::fs::is_directory(path))
-    return makeError("{0}: this is a folder, but izhc reads only GGUF files so far; give "
-                     "a .gguf file",
-                     path);
+    return FolderSource::open(path);
   return openGguf(path);
 }

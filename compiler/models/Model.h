@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "compiler/import/ModelSource.h"
+#include "compiler/import/FolderMap.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -36,10 +36,18 @@ struct ModelSpec {
   // what it knows of `facts`. Errors go to the builder (see ModelBuilder.h),
   // and then the value returned may be null.
   mlir::Value (*build)(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts);
+  // How folders of it look; nullptr: only GGUF files are known.
+  const FolderMap *folder = nullptr;
 };
 
 // All architectures in a fixed order.
 llvm::ArrayRef<const ModelSpec *> allModels();
+
+// Opens a model so that buildModel can build it: a folder is presented with the
+// keys and tensors of its architecture.
+llvm::Expected<std::unique_ptr<ModelSource>> openForBuilding(llvm::StringRef path);
+// The same for a folder that is open.
+llvm::Expected<std::unique_ptr<ModelSource>> presentFolder(std::unique_ptr<FolderSource> folder);
 
 // Builds the module of `source`. Fails with a sentence that names the file and
 // the key or tensor if the architecture is unknown, a parameter is missing or

@@ -1,6 +1,7 @@
 // Qwen 2 and 2.5: query, key and value products have biases.
 
 #include "compiler/models/blocks/Decoder.h"
+#include "compiler/models/blocks/DecoderFolder.h"
 
 namespace izhc::models {
 
@@ -11,7 +12,8 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 }
 
 static constexpr llvm::StringRef kNames[] = {"qwen2"};
+static const FolderMap kFolder = {kNames, "qwen2", {}, decoderTensors, decoderKeys};
 extern const ModelSpec kQwen2;
-const ModelSpec kQwen2 = {kNames, build};
+const ModelSpec kQwen2 = {kNames, build, &kFolder};
 
 } // namespace izhc::models

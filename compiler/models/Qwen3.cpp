@@ -2,6 +2,7 @@
 // of its own, not the embedding's share.
 
 #include "compiler/models/blocks/Decoder.h"
+#include "compiler/models/blocks/DecoderFolder.h"
 
 namespace izhc::models {
 
@@ -12,7 +13,8 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 }
 
 static constexpr llvm::StringRef kNames[] = {"qwen3"};
+static const FolderMap kFolder = {kNames, "qwen3", {}, decoderTensors, decoderKeys};
 extern const ModelSpec kQwen3;
-const ModelSpec kQwen3 = {kNames, build};
+const ModelSpec kQwen3 = {kNames, build, &kFolder};
 
 } // namespace izhc::models

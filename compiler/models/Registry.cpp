@@ -1,11 +1,14 @@
 // The table of architectures and the function that picks one.
 
 #include "compiler/models/Model.h"
+
+#include "compiler/import/FolderModel.h"
 #include "compiler/models/blocks/ModelBuilder.h"
 #include "compiler/support/Error.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 
 namespace izhc {
 
@@ -38,6 +41,46 @@ static llvm::Error unknownArchitecture(const ModelSource &source, llvm::StringRe
       known += (known.empty() ? "" : ", ") + name.str();
   return makeError("{0}: the architecture {1} can't be compiled; known are {2}", source.fileName(),
                    quote(architecture), known);
+}
+
+static const FolderMap *findFolderMap(llvm::StringRef type) {
+  for (const ModelSpec *spec : allModels())
+    if (spec->folder && llvm::is_contained(spec->folder->types, type))
+      return spec->folder;
+  return nullptr;
+}
+
+// The model's own type, or that of the language model inside of a larger one.
+llvm::Expected<std::unique_ptr<ModelSource>> presentFolder(std::unique_ptr<FolderSource> folder) {
+  auto type = folder->getString("model_type");
+  if (!type)
+    return type.takeError();
+  auto inner = folder->getString("text_config.model_type");
+  if (!inner)
+    return inner.takeError();
+  for (auto &one : {*type, *inner})
+    if (one)
+      if (const FolderMap *map = findFolderMap(*one))
+        return FolderModel::create(std::move(folder), *map);
+  if (!*type)
+    return makeError("{0}/config.json: there is no 'model_type'", folder->fileName());
+  std::string known;
+  for (const ModelSpec *spec : allModels())
+    if (spec->folder)
+      for (llvm::StringRef name : spec->folder->types)
+        known += (known.empty() ? "" : ", ") + name.str();
+  return makeError("{0}/config.json: a model_type of {1} can't be compiled from a folder; known "
+                   "are {2}; perhaps there is a GGUF file of the model",
+                   folder->fileName(), quote(**type), known);
+}
+
+llvm::Expected<std::unique_ptr<ModelSource>> openForBuilding(llvm::StringRef path) {
+  if (!llvm::sys::fs::is_directory(path))
+    return openModel(path);
+  auto folder = FolderSource::open(path);
+  if (!folder)
+    return folder.takeError();
+  return presentFolder(std::move(*folder));
 }
 
 llvm::Expected<Model> buildModel(const ModelSource &source, mlir::MLIRContext &context) {

@@ -36,7 +36,10 @@ public:
     auto tensor = source.requireTensor(name);
     if (!tensor)
       return tensor.takeError();
-    return emit::SourceTensor{(*tensor)->format, {(*tensor)->data, size_t((*tensor)->bytes)}};
+    const TensorInfo &info = **tensor;
+    if (info.reader)
+      return emit::SourceTensor{info.format, {}, info.reader, info.rows(), info.bytes};
+    return emit::SourceTensor{info.format, {info.data, size_t(info.bytes)}};
   }
 
   void release(llvm::ArrayRef<uint8_t> bytes) override {
@@ -67,7 +70,7 @@ public:
 private:
   llvm::Error open() {
     progress("reading", 0);
-    auto opened = openModel(options.model);
+    auto opened = openForBuilding(options.model);
     if (!opened)
       return opened.takeError();
     source = std::move(*opened);

@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "runtime/text": ["runtime/include", "runtime/base", "runtime/platform", "runtime/exec",
                      "runtime/schema", "flatbuffers"],
     "dialects": MLIR,
-    "compiler/support": MLIR,
+    "compiler/support": [*MLIR, "nlohmann"],
     "compiler/formats": COMPILER_BASE,
     "compiler/import": ["compiler/formats", *COMPILER_BASE],
     "compiler/tokenizers": ["compiler/import", "runtime/schema", "flatbuffers", *COMPILER_BASE],

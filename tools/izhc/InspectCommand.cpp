@@ -5,6 +5,7 @@
 #include "runtime/schema/header.h"
 #include "tools/izhc/Inspect.h"
 #include "tools/izhc/Report.h"
+#include "llvm/Support/FileSystem.h"
 #include <cstring>
 
 namespace izhc::tool {
@@ -20,6 +21,10 @@ std::string clean(llvm::StringRef text) {
 
 int inspect(const InspectArguments &arguments) {
   izh::process_reads(arguments.file.c_str());
+  if (llvm::sys::fs::is_directory(arguments.file)) {
+    llvm::Error error = inspectModel(arguments.file, arguments.json);
+    return error ? report(std::move(error)) : kDone;
+  }
   auto file = MappedFile::open(arguments.file);
   if (!file)
     return report(file.takeError());

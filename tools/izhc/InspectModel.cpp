@@ -12,7 +12,8 @@ namespace izhc::tool {
 namespace {
 
 std::string typeName(const TensorInfo &tensor) {
-  llvm::StringRef name = ggufTypeName(tensor.ggufType);
+  llvm::StringRef name =
+      tensor.storedType.empty() ? ggufTypeName(tensor.ggufType) : tensor.storedType;
   return tensor.format  ? tensor.format->name.str()
          : name.empty() ? "unknown type " + std::to_string(tensor.ggufType)
                         : name.str();

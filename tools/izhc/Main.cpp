@@ -51,7 +51,9 @@ CLI::Option *addText(CLI::App *command, const char *names, const char *value, st
 
 void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand("compile", "Compiles a model into one .izh file.");
-  addText(command, "MODEL", "", arguments.model, "a .gguf file (the first one of a split model)")
+  addText(command, "MODEL", "", arguments.model,
+          "a .gguf file (the first one of a split model), or a folder with config.json and "
+          "safetensors")
       ->required();
   addText(command, "-o,--output", "FILE", arguments.output,
           "the file to write (MODEL's name with .izh, in this folder)");
@@ -76,8 +78,10 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
 }
 
 void addInspect(CLI::App &app, InspectArguments &arguments, Action &action) {
-  CLI::App *command = app.add_subcommand("inspect", "Tells what is in a .gguf or .izh file.");
-  addText(command, "FILE", "", arguments.file, "a .gguf or .izh file")->required();
+  CLI::App *command =
+      app.add_subcommand("inspect", "Tells what is in a .gguf or .izh file, or in a model folder.");
+  addText(command, "FILE", "", arguments.file, "a .gguf or .izh file, or a model folder")
+      ->required();
   command->add_flag("--json", arguments.json, "prints one JSON object");
   command->callback([&] { action = [&] { return inspect(arguments); }; });
 }

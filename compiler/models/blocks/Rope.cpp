@@ -3,7 +3,6 @@
 
 #include "compiler/models/blocks/Rope.h"
 #include <cmath>
-#include <cstring>
 
 namespace izhc {
 
@@ -53,7 +52,7 @@ static std::vector<float> divisors(ModelBuilder &builder, int64_t count) {
     return {};
   }
   std::vector<float> values(count);
-  std::memcpy(values.data(), (*tensor)->data, 4 * count);
+  (*tensor)->readRows(0, (*tensor)->rows(), reinterpret_cast<uint8_t *>(values.data()));
   for (float value : values)
     if (!(value >= 1e-6f && value <= 1e6f))
       builder.fail(makeError("{0}: tensor {1} holds {2}, expected divisors from 1e-6 to 1e6",

@@ -1,0 +1,308 @@
+// Applies a FolderMap: finds the rule of each tensor, gathers what is stacked
+// and makes readers for what doesn't lie in the files as it is wanted.
+
+#include "compiler/import/FolderModel.h"
+
+#include "compiler/import/StackedRows.h"
+#include "compiler/support/Error.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Path.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace izhc;
+
+namespace {
+
+// Tensors that become float32 in memory; norms and the like.
+constexpr int64_t kMostChanged = 1 << 24;
+
+// Parts of a model that reads more than text. They have no place in a language
+// model, whose own tensors are below the other prefixes.
+constexpr llvm::StringLiteral kOtherTowers[] = {
+    "vision_tower.",
+    "model.vision_tower.",
+    "visual.",
+    "model.visual.",
+    "vision_model.",
+    "model.vision_model.",
+    "audio_tower.",
+    "model.audio_tower.",
+    "multi_modal_projector.",
+    "model.multi_modal_projector.",
+    "model.embed_vision.",
+    "model.embed_audio.",
+    "model.vision_embedder.",
+    "patch_merger.",
+    "vision_encoder.",
+    "vision_language_adapter.",
+};
+
+constexpr llvm::StringLiteral kOutput("lm_head.weight");
+
+// Takes the digits at the front of `text`; false if there are none.
+bool takeNumber(llvm::StringRef &text, llvm::StringRef &digits) {
+  digits = text.take_while([](char c) { return c >= '0' && c <= '9'; });
+  text = text.drop_front(digits.size());
+  // Longer ones number nothing.
+  return !digits.empty() && digits.size() <= 9;
+}
+
+struct Matched {
+  llvm::SmallVector<llvm::StringRef, 2> numbers;
+  std::optional<uint64_t> expert;
+};
+
+std::optional<Matched> matchName(llvm::StringRef pattern, llvm::StringRef name) {
+  Matched found;
+  while (!pattern.empty()) {
+    if (pattern == "**")
+      return found;
+    char c = pattern.front();
+    pattern = pattern.drop_front();
+    llvm::StringRef digits;
+    if (c == '*' || c == '#') {
+      if (!takeNumber(name, digits))
+        return std::nullopt;
+      uint64_t number = 0;
+      if (c == '*')
+        found.numbers.push_back(digits);
+      else if (!digits.getAsInteger(10, number))
+        found.expert = number;
+      continue;
+    }
+    if (name.empty() || name.front() != c)
+      return std::nullopt;
+    name = name.drop_front();
+  }
+  return name.empty() ? std::optional<Matched>(std::move(found)) : std::nullopt;
+}
+
+std::string fillIn(llvm::StringRef ours, llvm::ArrayRef<llvm::StringRef> numbers) {
+  std::string name;
+  for (char c : ours) {
+    if (c == '*' && !numbers.empty()) {
+      name += numbers.front();
+      numbers = numbers.drop_front();
+    } else {
+      name += c;
+    }
+  }
+  return name;
+}
+
+// The name that a model of text alone gives to the same tensor.
+std::string textName(llvm::StringRef name) {
+  if (name.consume_front("model.language_model."))
+    return ("model." + name).str();
+  name.consume_front("language_model.");
+  return name.str();
+}
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<FolderModel>>
+FolderModel::create(std::unique_ptr<FolderSource> source, const FolderMap &map) {
+  std::unique_ptr<FolderModel> model(new FolderModel(std::move(source), map));
+  FolderKeys keys(*model);
+  model->keys["general.architecture"] = Json::of(map.architecture);
+  model->keys["general.name"] = Json::of(llvm::sys::path::filename(model->fileName().rtrim('/')));
+  model->keyOrder = {"general.architecture", "general.name"};
+  map.keys(keys);
+  if (model->problem) {
+    llvm::Error error = std::move(*model->problem);
+    model->problem.reset();
+    return std::move(error);
+  }
+  model->layers = keys.integer("num_hidden_layers").value_or(INT64_MAX);
+  if (llvm::Error error = model->matchTensors())
+    return std::move(error);
+  return std::move(model);
+}
+
+llvm::StringRef FolderModel::keep(std::string text) {
+  texts.push_back(std::make_unique<std::string>(std::move(text)));
+  return *texts.back();
+}
+
+std::vector<MetaInfo> FolderModel::metadata() const {
+  std::vector<MetaInfo> list;
+  for (const std::string &key : keyOrder)
+    if (const Json *found = value(key))
+      list.push_back({key, jsonKindName(*found), jsonText(*found)});
+  return list;
+}
+
+const TensorInfo *FolderModel::findTensor(llvm::StringRef name) const {
+  auto found = tensorNames.find(name);
+  return found == tensorNames.end() ? nullptr : &allTensors[found->second];
+}
+
+// Layers after the last one predict further tokens, which is not done here.
+bool FolderModel::leftOut(llvm::StringRef name) const {
+  for (llvm::StringRef prefix : kOtherTowers)
+    if (name.starts_with(prefix))
+      return true;
+  llvm::StringRef rest = name, digits;
+  int64_t layer;
+  return rest.consume_front("model.layers.") && takeNumber(rest, digits) &&
+         !digits.getAsInteger(10, layer) && layer >= layers;
+}
+
+bool FolderModel::match(llvm::ArrayRef<TensorRule> rules, llvm::StringRef name,
+                        const TensorInfo &tensor) {
+  bool any = false;
+  for (const TensorRule &rule : rules) {
+    std::optional<Matched> found = matchName(rule.theirs, name);
+    if (!found)
+      continue;
+    any = true;
+    if (rule.ours.empty())
+      continue;
+    std::string ours = fillIn(rule.ours, found->numbers);
+    auto [place, isNew] = groupOf.try_emplace(ours, groups.size());
+    if (isNew)
+      groups.push_back({ours, Group{&rule, {}}});
+    groups[place->second].second.parts.emplace_back(found->expert.value_or(0), &tensor);
+  }
+  return any;
+}
+
+llvm::Error FolderModel::matchTensors() {
+  std::optional<bool> tied = FolderKeys(*this).flag("tie_word_embeddings");
+  bool hasOutput = false;
+  for (const TensorInfo &tensor : source->tensors()) {
+    std::string name = textName(tensor.name);
+    hasOutput |= name == kOutput;
+    // A copy that is not used.
+    if (tied == true && name == kOutput)
+      continue;
+    if (leftOut(name) || match(map.tensors, name, tensor) ||
+        (map.shared && match(map.shared(), name, tensor)))
+      continue;
+    addTensor(tensor.name, tensor);
+  }
+  if (tied == false && !hasOutput)
+    return makeError("{0}: there is no tensor {1}, but tie_word_embeddings is false; fetch the "
+                     "missing files",
+                     fileName(), quote(kOutput));
+  for (auto &[name, group] : groups)
+    if (llvm::Error error = addGroup(name, group))
+      return error;
+  return llvm::Error::success();
+}
+
+void FolderModel::addTensor(llvm::StringRef name, TensorInfo info) {
+  if (!tensorNames.try_emplace(name, allTensors.size()).second)
+    return;
+  info.name = keep(name.str());
+  if (info.format)
+    info.bytes = info.rows() * info.rowBytes();
+  allTensors.push_back(std::move(info));
+}
+
+llvm::Error FolderModel::addGroup(llvm::StringRef name, Group &group) {
+  const TensorInfo &first = *group.parts[0].second;
+  const TensorRule &rule = *group.rule;
+  bool stacked = rule.theirs.contains('#');
+  if (!stacked && group.parts.size() > 1)
+    return makeError("{0}: the tensors {1} and {2} mean the same", fileName(), quote(first.name),
+                     quote(group.parts[1].second->name));
+  // What can't be read is an error where it is used.
+  if (llvm::any_of(group.parts, [](auto &part) { return !part.second->format; })) {
+    addTensor(name, first);
+    return llvm::Error::success();
+  }
+  if (rule.change == Change::PlusOne || rule.change == Change::NegativeExp)
+    return addChanged(name, first, rule.change);
+  if (!stacked && rule.change == Change::None && !rule.rows && !rule.cols) {
+    addTensor(name, first);
+    return llvm::Error::success();
+  }
+  llvm::sort(group.parts);
+  for (size_t i = 0; i < group.parts.size(); ++i) {
+    const TensorInfo &part = *group.parts[i].second;
+    if (group.parts[i].first != i)
+      return makeError("{0}: of the tensors like {1} number {2} is missing", fileName(),
+                       quote(first.name), i);
+    if (part.shape != first.shape || part.format != first.format)
+      return makeError("{0}: the tensors {1} and {2} differ in shape or type, but are to be "
+                       "stacked",
+                       fileName(), quote(first.name), quote(part.name));
+  }
+  return addRows(name, group);
+}
+
+llvm::Error FolderModel::addChanged(llvm::StringRef name, const TensorInfo &tensor, Change change) {
+  if (tensor.elements() > kMostChanged)
+    return makeError("{0}: the tensor {1} has {2} values, expected at most {3}", fileName(),
+                     quote(tensor.name), tensor.elements(), kMostChanged);
+  std::vector<uint8_t> raw(tensor.bytes);
+  tensor.readRows(0, tensor.rows(), raw.data());
+  auto floats = std::make_unique<std::vector<float>>(tensor.elements());
+  const FormatSpec &format = *tensor.format;
+  for (size_t i = 0; i < floats->size() / format.blockWeights; ++i)
+    format.decodeBlock(raw.data() + i * format.blockBytes,
+                       floats->data() + i * format.blockWeights);
+  for (float &value : *floats)
+    value = change == Change::PlusOne ? 1.0f + value : -std::exp(value);
+  TensorInfo info = tensor;
+  info.format = findFormat("f32");
+  info.ggufType = info.format->ggufType;
+  info.data = reinterpret_cast<const uint8_t *>(floats->data());
+  info.reader = nullptr;
+  values.push_back(std::move(floats));
+  addTensor(name, std::move(info));
+  return llvm::Error::success();
+}
+
+llvm::Error FolderModel::addRows(llvm::StringRef name, const Group &group) {
+  const TensorInfo &first = *group.parts[0].second;
+  const TensorRule &rule = *group.rule;
+  bool moves = rule.change == Change::Transpose || rule.cols;
+  if (moves && first.format->blockWeights != 1)
+    return makeError("{0}: the tensor {1} of type {2} can't be read in another order of columns",
+                     fileName(), quote(first.name), first.format->name);
+  StackedRows stack;
+  for (auto &part : group.parts)
+    stack.parts.push_back(part.second);
+  stack.cols = first.cols();
+  stack.rows = first.shape.size() > 1 ? first.shape[1] : 1;
+  // A stack of vectors is a matrix: their order is that of its columns.
+  stack.matrices = first.rows() / stack.rows;
+  stack.transpose = rule.change == Change::Transpose;
+  int64_t rows = stack.ourRows(), cols = stack.ourCols();
+  auto take = [&](Order order, int64_t count, std::vector<int64_t> &out) -> llvm::Error {
+    if (!order)
+      return llvm::Error::success();
+    auto indices = order(*source, count);
+    if (!indices)
+      return indices.takeError();
+    if (indices->empty() ||
+        llvm::any_of(*indices, [&](int64_t index) { return index < 0 || index >= count; }))
+      return makeError("{0}: the tensor {1} has {2} rows or columns, which don't fit config.json",
+                       fileName(), quote(first.name), count);
+    out = std::move(*indices);
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = take(rule.rows, rows, stack.rowOrder))
+    return error;
+  if (llvm::Error error = take(rule.cols, cols, stack.colOrder))
+    return error;
+  TensorInfo info = first;
+  info.data = nullptr;
+  info.shape[0] = stack.ourCols();
+  if (info.shape.size() > 1)
+    info.shape[1] = stack.ourRows();
+  if (rule.theirs.contains('#') && info.shape.size() < 3)
+    info.shape.push_back(int64_t(stack.parts.size()));
+  else if (rule.theirs.contains('#'))
+    info.shape.back() *= int64_t(stack.parts.size());
+  info.reader = readStacked(std::move(stack), [this](const uint8_t *data, uint64_t bytes) {
+    source->release(data, bytes);
+  });
+  addTensor(name, std::move(info));
+  return llvm::Error::success();
+}

@@ -1,0 +1,26 @@
+// How folders of ordinary decoders correspond to what Decoder.h and Rope.h
+// read. Architectures add their own rules and keys.
+
+#pragma once
+
+#include "compiler/import/FolderMap.h"
+
+namespace izhc {
+
+// Embedding, norms, attention, gated feed-forward part and output.
+llvm::ArrayRef<TensorRule> decoderTensors();
+
+// Sizes, heads, norms and rope. `activation` is the one that the architecture
+// computes; another is an error.
+void decoderKeysOf(FolderKeys &keys, llvm::StringRef activation);
+inline void decoderKeys(FolderKeys &keys) { decoderKeysOf(keys, "silu"); }
+
+// rope.freq_base, rope.dimension_count and rope.scaling.* (and the divisors of
+// "llama3" scaling as rope_freqs.weight). `at` is the object that holds the
+// parameters where a model has several ("rope_parameters.full_attention").
+void ropeKeys(FolderKeys &keys, llvm::StringRef at = "rope_parameters");
+
+// Values of a head, from head_dim or the embedding's share; 0 if neither is there.
+int64_t folderHeadDim(const FolderKeys &keys);
+
+} // namespace izhc
