@@ -131,11 +131,13 @@ def check_greedy(tokens, prompt, logits, gap):
     return clear
 
 
+def log_softmax(x):
+    x = np.asarray(x, np.float64)
+    x = x - x.max(axis=-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+
+
 def mean_kl(logits, reference):
     """KL(reference || logits) in nats, the mean over rows."""
-    def log_softmax(x):
-        x = np.asarray(x, np.float64)
-        x = x - x.max(axis=-1, keepdims=True)
-        return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
     p, q = log_softmax(reference), log_softmax(logits)
     return float((np.exp(p) * (p - q)).sum(axis=-1).mean())

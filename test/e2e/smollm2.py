@@ -3,8 +3,9 @@ against the float64 logits of reference.py; also under emulated older CPUs."""
 
 import json
 import shutil
+from xml.etree import ElementTree
 
-from harness import Skip, check_greedy, expect, mean_kl
+from harness import Skip, check_greedy, expect, log_softmax, mean_kl
 from reference import Model
 
 # The chat form of a question, and its ids as the published tokenizer has them.
@@ -66,6 +67,27 @@ class Real:
         expect(made <= source * 1.03, f"{made} bytes from {source}")
         return f"{(made / source - 1) * 100:+.2f} %"
 
+    def check(self):
+        """`izhc check` finds what numpy makes of both models' logits."""
+        exact = self.tools.compile(self.gguf, "smollm2-exact.izh", "--target=native", "--exact")
+        text, plot = self.tools.work / "passage.txt", self.tools.work / "quality.svg"
+        text.write_text(PASSAGE)
+        done = self.tools.call("izhc", "check", exact, self.artifact, "-f", text, "--svg", plot, "--json")
+        reference, other = json.loads(done.stdout)["models"]
+        ids = json.loads(self.tools.call("izh-rt", "tokenize", exact, "-p", PASSAGE, "--json").stdout)
+        half = slice(len(ids) // 2, len(ids) - 1)
+        rows = [self.tools.logits(artifact, ids)[half] for artifact in (exact, self.artifact)]
+        for model, logits in zip((reference, other), rows):
+            logs = log_softmax(logits)
+            loss = -logs[range(len(logs)), ids[half.start + 1:]].mean()
+            expect(abs(model["nll"] - loss) < 1e-5, f"{model['nll']} is not the loss {loss}")
+        kl = mean_kl(rows[1], rows[0])
+        same = (rows[0].argmax(axis=1) == rows[1].argmax(axis=1)).mean()
+        expect(abs(other["kl"] - kl) < 1e-6, f"{other['kl']} is not the divergence {kl}")
+        expect(abs(other["same_best"] - same) < 1e-9, f"{other['same_best']} of tokens, not {same}")
+        ElementTree.parse(plot)
+        return f"mean KL {kl:.5f} of int8 activations"
+
     def perplexity(self):
         text = self.tools.work / "text.txt"
         text.write_text("The sun rose over the hills, and the birds began to sing. " * 30)
@@ -119,6 +141,7 @@ def run(suite, tools, gguf):
     suite.run("SmolLM2 accuracy", real.accuracy)
     suite.run("SmolLM2 artifact size", real.size)
     suite.run("SmolLM2 perplexity", real.perplexity)
+    suite.run("SmolLM2 check", real.check)
     for cpu, variant in (("Haswell", "avx2"), ("Nehalem", "x86-64")):
         suite.run(f"SmolLM2 on {cpu} picks {variant}", emulated, tools, real.artifact, cpu, variant)
         suite.run(f"SmolLM2 on {cpu} text", emulated_text, real, cpu)

@@ -126,6 +126,11 @@ if [ -n "$izhc" ]; then
     expect 1 "$folder/$file" "$izhc" inspect "$folder/$file"
     expect 1 "$folder/$file" "$izhc" tokenize "$folder/$file" -p hello
   done
+  expect 2 'At least 2 required' "$izhc" check "$folder/zeros" -f "$folder/empty"
+  expect 2 '--file is required' "$izhc" check "$folder/zeros" "$folder/zeros"
+  expect 2 '--window' "$izhc" check "$folder/zeros" "$folder/zeros" -f "$folder/empty" --window 3
+  expect 1 "$folder/missing" "$izhc" check "$folder/missing" "$folder/zeros" -f "$folder/empty"
+  expect 1 "$folder/zeros" "$izhc" check "$folder/zeros" "$folder/zeros" -f "$folder/empty"
   [ ! -e "$folder/out.izh" ] || { echo "FAILED: out.izh was left behind"; failures=$((failures + 1)); }
 fi
 

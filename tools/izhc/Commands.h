@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace izhc::tool {
 
@@ -33,6 +34,15 @@ struct TokenizeArguments {
   bool noBos = false, noSpecial = false;
 };
 int tokenize(const TokenizeArguments &arguments);
+
+struct CheckArguments {
+  std::vector<std::string> models; // the reference first; at least two
+  std::string textFile, plot;
+  unsigned window = 0;  // tokens seen at once; 0: 512, or less where a model has less
+  unsigned threads = 0; // 0: all cores
+  bool exact = false, json = false;
+};
+int check(const CheckArguments &arguments);
 
 // What every command needs: to be called first in main().
 void prepare();

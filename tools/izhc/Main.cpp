@@ -107,6 +107,32 @@ void addTokenize(CLI::App &app, TokenizeArguments &arguments, Action &action) {
   });
 }
 
+void addCheck(CLI::App &app, CheckArguments &arguments, Action &action) {
+  CLI::App *command = app.add_subcommand(
+      "check", "Tells what versions of a model lose against a reference, on a text.");
+  command
+      ->add_option("MODELS", arguments.models,
+                   "the reference, then the others: .izh files, or models to be compiled for this "
+                   "machine")
+      ->required()
+      ->expected(2, 64)
+      ->type_name("");
+  addText(command, "-f,--file", "FILE", arguments.textFile, "a file with the text; - for input")
+      ->required();
+  command
+      ->add_option("--window", arguments.window,
+                   "tokens seen at once, 4 to 1048576; those of the second half are scored (512)")
+      ->check(CLI::Range(4u, 1u << 20))
+      ->type_name("N");
+  command->add_flag("--exact", arguments.exact, "models are compiled with float32 activations");
+  command->add_option("-t,--threads", arguments.threads, "threads, 1 to 1024 (one a core)")
+      ->check(CLI::Range(1u, 1024u))
+      ->type_name("N");
+  command->add_flag("--json", arguments.json, "prints one JSON object, not a Markdown table");
+  addText(command, "--svg", "FILE", arguments.plot, "also draws quality against size");
+  command->callback([&] { action = [&] { return check(arguments); }; });
+}
+
 // What was wrong, and which help to read.
 std::string explain(const CLI::App &app, const CLI::Error &error, int count, char **words) {
   std::string what = error.what(), help = "izhc";
@@ -131,6 +157,7 @@ int run(int count, char **words) {
   compileArguments.commandLine = quoteWords(count, words);
   InspectArguments inspectArguments;
   TokenizeArguments tokenizeArguments;
+  CheckArguments checkArguments;
   Action action;
   addCompile(app, compileArguments, action);
   addInspect(app, inspectArguments, action);
@@ -138,6 +165,7 @@ int run(int count, char **words) {
     action = [] { return listTargets(); };
   });
   addTokenize(app, tokenizeArguments, action);
+  addCheck(app, checkArguments, action);
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError &error) {
