@@ -36,6 +36,12 @@ struct Dispatch {
   uint32_t grain;
 };
 
+// Which rows of a tensor make a matrix: row r is row
+// first + (r / run) * stride + r % run. A run of 0: all of them, in order.
+struct RowView {
+  uint64_t first = 0, run = 0, stride = 0;
+};
+
 // An encoded matrix of the weights section; `size` is what its packed layout
 // needs.
 struct Weight {
@@ -45,6 +51,7 @@ struct Weight {
   int64_t cols;
   uint64_t offset;
   uint64_t size;
+  RowView view = {};
 };
 
 // A float32 vector of the constants section. `values` is empty if the vector

@@ -50,8 +50,11 @@ private:
     const FormatSpec *format = findFormat(op.getFormat());
     if (!format)
       return op.emitOpError("has the unknown format '") << op.getFormat() << "'";
+    RowView view;
+    if (auto given = op.getView())
+      view = {uint64_t((*given)[0]), uint64_t((*given)[1]), uint64_t((*given)[2])};
     plan.weights.push_back({op.getName().str(), format, int64_t(op.getRows()),
-                            int64_t(op.getCols()), op.getOffset(), op.getSize()});
+                            int64_t(op.getCols()), op.getOffset(), op.getSize(), view});
     return mlir::success();
   }
 

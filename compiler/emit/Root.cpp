@@ -80,7 +80,8 @@ WeightList buildWeights(FlatBufferBuilder &builder, const Plan &plan, const Layo
     auto format = builder.CreateSharedString(weight.format->name.str());
     weights.push_back(fb::CreateWeight(builder, name, format, weight.rows, weight.cols,
                                        weight.offset, weight.size, layout.weightHashes[index],
-                                       false));
+                                       false, weight.view.first, weight.view.run,
+                                       weight.view.stride));
   }
   for (auto [index, constant] : llvm::enumerate(plan.constants)) {
     auto name = builder.CreateString(constant.name);

@@ -33,6 +33,12 @@ uint64_t rowBytes(const Weight &weight) {
   return weight.cols / weight.format->blockWeights * weight.format->blockBytes;
 }
 
+// The row of the tensor that is row `row` of the matrix.
+uint64_t sourceRow(const Weight &weight, uint64_t row) {
+  const RowView &view = weight.view;
+  return view.run ? view.first + row / view.run * view.stride + row % view.run : row;
+}
+
 // One matrix on its way into the file.
 struct Job {
   const Weight &weight;
@@ -53,16 +59,41 @@ struct Job {
     return std::min<int64_t>(count * PackedLayout::kTileRows, weight.rows - firstRow(firstTile));
   }
 
+  // Rows of the tensor from the first to the last that the tiles take.
+  std::pair<int64_t, int64_t> span(uint64_t firstTile, uint64_t count) const {
+    int64_t first = firstRow(firstTile), last = first + rowsOf(firstTile, count) - 1;
+    return {sourceRow(weight, first), sourceRow(weight, last) + 1};
+  }
+
+  // The rows of a tile, one behind the other: where they lie, or in `copy`.
+  const uint8_t *read(uint64_t tile, std::vector<uint8_t> &copy) const {
+    uint64_t bytes = rowBytes(weight);
+    int64_t rows = rowsOf(tile, 1);
+    auto [first, end] = span(tile, 1);
+    bool together = end - first == rows;
+    if (together && !source.reader)
+      return source.bytes.data() + first * bytes;
+    copy.resize(PackedLayout::kTileRows * bytes);
+    if (together) {
+      source.reader->read(first, rows, copy.data());
+      return copy.data();
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      uint64_t row = sourceRow(weight, firstRow(tile) + i);
+      if (source.reader)
+        source.reader->read(row, 1, copy.data() + i * bytes);
+      else
+        memcpy(copy.data() + i * bytes, source.bytes.data() + row * bytes, bytes);
+    }
+    return copy.data();
+  }
+
   void pack(uint64_t firstTile, uint64_t count, uint8_t *out) const {
     uint64_t bytes = rowBytes(weight);
-    std::vector<uint8_t> copy(source.reader ? PackedLayout::kTileRows * bytes : 0);
+    std::vector<uint8_t> copy;
     for (uint64_t tile = firstTile; tile < firstTile + count; ++tile) {
       int64_t rows = rowsOf(tile, 1);
-      const uint8_t *from = copy.data();
-      if (source.reader)
-        source.reader->read(firstRow(tile), rows, copy.data());
-      else
-        from = source.bytes.data() + firstRow(tile) * bytes;
+      const uint8_t *from = read(tile, copy);
       packTile(layout, from, rows, bytes, weight.cols, out);
       if (!tileIsFinite(layout, out, weight.cols))
         finite = false;
@@ -71,11 +102,12 @@ struct Job {
   }
 
   void release(TensorSource &tensors, uint64_t firstTile, uint64_t count) const {
+    auto [first, end] = span(firstTile, count);
     if (source.reader)
-      source.reader->release(firstRow(firstTile), rowsOf(firstTile, count));
+      source.reader->release(first, end - first);
     else
-      tensors.release(source.bytes.slice(firstRow(firstTile) * rowBytes(weight),
-                                         rowsOf(firstTile, count) * rowBytes(weight)));
+      tensors.release(
+          source.bytes.slice(first * rowBytes(weight), (end - first) * rowBytes(weight)));
   }
 
   // The same, shared between threads.
@@ -92,6 +124,19 @@ struct Job {
   }
 };
 
+llvm::Error checkView(const Weight &weight, const SourceTensor &tensor) {
+  const RowView &view = weight.view;
+  if (!view.run)
+    return llvm::Error::success();
+  uint64_t last, run = (weight.rows - 1) / view.run;
+  if (__builtin_mul_overflow(run, view.stride, &last) ||
+      __builtin_add_overflow(last, view.first + (weight.rows - 1) % view.run, &last) ||
+      last >= tensor.size() / rowBytes(weight))
+    return makeError("internal error: the plan reads rows of tensor {0} that it doesn't have",
+                     quote(weight.name));
+  return llvm::Error::success();
+}
+
 llvm::Error checkWeight(const Weight &weight, const SourceTensor &tensor) {
   llvm::StringRef format = weight.format->name;
   if (weight.rows < 1 || weight.cols < 1 || weight.cols % weight.format->blockWeights != 0)
@@ -101,9 +146,11 @@ llvm::Error checkWeight(const Weight &weight, const SourceTensor &tensor) {
   if (tensor.format != weight.format)
     return makeError("internal error: tensor {0} is planned as {1}, but stored as {2}",
                      quote(weight.name), format, tensor.format ? tensor.format->name : "none");
+  if (llvm::Error error = checkView(weight, tensor))
+    return error;
   uint64_t expected;
   if (__builtin_mul_overflow(rowBytes(weight), uint64_t(weight.rows), &expected) ||
-      tensor.size() != expected)
+      (!weight.view.run && tensor.size() != expected))
     return makeError("tensor {0} has {1} bytes, but {2} x {3} in {4} need {5}", quote(weight.name),
                      tensor.size(), weight.rows, weight.cols, format, expected);
   PackedLayout layout(*weight.format);

@@ -4,28 +4,22 @@
 
 #include "compiler/models/blocks/Decoder.h"
 #include "compiler/models/blocks/DecoderFolder.h"
+#include "compiler/models/blocks/Rope.h"
 
 namespace izhc::models {
 
-static constexpr llvm::StringLiteral kHalves("rope.halves");
-
 static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
-  AttentionStyle style;
-  bool halves = builder.unwrap<bool>(
-      builder.source().getBoolOr((architecture + "." + kHalves).str(), false), false);
-  style.rope = halves ? lm::RopeStyle::Halves : lm::RopeStyle::Pairs;
-  return decoder(builder, architecture, style, facts);
+  return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
+    DecoderStyle style;
+    style.attention.rope = storedPairs(builder, hyper);
+    style.attention.angles = ropeAngles(builder, hyper);
+    return style;
+  });
 }
-
-static void keys(FolderKeys &keys) {
-  decoderKeys(keys);
-  keys.set(kHalves, Json::of(true));
-}
-
-static constexpr llvm::StringRef kTypes[] = {"llama", "mistral"};
-static const FolderMap kFolder = {kTypes, "llama", {}, decoderTensors, keys};
 
 static constexpr llvm::StringRef kNames[] = {"llama"};
+static constexpr llvm::StringRef kTypes[] = {"llama", "mistral"};
+static const FolderMap kFolder = {kTypes, "llama", {}, decoderTensors, halvesKeys};
 extern const ModelSpec kLlama;
 const ModelSpec kLlama = {kNames, build, &kFolder};
 

@@ -2,17 +2,22 @@
 
 #include "compiler/models/blocks/Decoder.h"
 #include "compiler/models/blocks/DecoderFolder.h"
+#include "compiler/models/blocks/Rope.h"
 
 namespace izhc::models {
 
 static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
-  AttentionStyle style;
-  style.bias = Bias::Required;
-  return decoder(builder, architecture, style, facts);
+  return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
+    DecoderStyle style;
+    style.attention.bias = Bias::Required;
+    style.attention.angles = ropeAngles(builder, hyper);
+    return style;
+  });
 }
 
 static constexpr llvm::StringRef kNames[] = {"qwen2"};
-static const FolderMap kFolder = {kNames, "qwen2", {}, decoderTensors, decoderKeys};
+static constexpr llvm::StringRef kTypes[] = {"qwen2"};
+static const FolderMap kFolder = {kTypes, "qwen2", {}, decoderTensors, decoderKeys};
 extern const ModelSpec kQwen2;
 const ModelSpec kQwen2 = {kNames, build, &kFolder};
 

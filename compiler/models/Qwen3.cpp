@@ -3,17 +3,22 @@
 
 #include "compiler/models/blocks/Decoder.h"
 #include "compiler/models/blocks/DecoderFolder.h"
+#include "compiler/models/blocks/Rope.h"
 
 namespace izhc::models {
 
 static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
-  AttentionStyle style;
-  style.headNorms = true;
-  return decoder(builder, architecture, style, facts);
+  return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
+    DecoderStyle style;
+    style.attention.headNorms = HeadNorms::Heads;
+    style.attention.angles = ropeAngles(builder, hyper);
+    return style;
+  });
 }
 
 static constexpr llvm::StringRef kNames[] = {"qwen3"};
-static const FolderMap kFolder = {kNames, "qwen3", {}, decoderTensors, decoderKeys};
+static constexpr llvm::StringRef kTypes[] = {"qwen3"};
+static const FolderMap kFolder = {kTypes, "qwen3", {}, decoderTensors, decoderKeys};
 extern const ModelSpec kQwen3;
 const ModelSpec kQwen3 = {kNames, build, &kFolder};
 

@@ -121,8 +121,18 @@ public:
   // ---- Functions of one argument, on f32 scalars or vectors
   // e^x, relative error below 2e-7; 0 below -87.3; finite above 88.
   Value exp(Value x);
+  // 1 / (1 + e^-x)
+  Value sigmoid(Value x);
   // x / (1 + e^-x)
   Value silu(Value x);
+  // x / 2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+  Value gelu(Value x);
+  // Absolute error below 2e-7.
+  Value tanh(Value x);
+  // log(1 + e^x)
+  Value softplus(Value x);
+  // Natural logarithm of normal numbers above 0, to float32 precision.
+  Value log(Value x);
   // Cosine and sine of `angle` (f32, |angle| < 2^25) to float32 precision,
   // reduced and evaluated in double.
   void cosSin(Value angle, Value &cosine, Value &sine);

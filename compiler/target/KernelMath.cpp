@@ -86,8 +86,50 @@ Value KernelBuilder::exp(Value x) {
   return select(less(x, c(-87.3)), c(0.0), scaled);
 }
 
+Value KernelBuilder::sigmoid(Value x) {
+  Value one = constFloat(x.getType(), 1.0);
+  return div(one, add(exp(neg(x)), one));
+}
+
 Value KernelBuilder::silu(Value x) {
   return div(x, add(exp(neg(x)), constFloat(x.getType(), 1.0)));
+}
+
+// (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), which loses no digits where tanh nears -1.
+Value KernelBuilder::gelu(Value x) {
+  auto c = [&](double value) { return constFloat(x.getType(), value); };
+  Value cubic = mul(mul(x, x), mul(x, c(0.044715)));
+  Value u = mul(add(x, cubic), c(-2 * 0.79788456080286536));
+  return div(x, add(exp(u), c(1.0)));
+}
+
+Value KernelBuilder::tanh(Value x) {
+  auto c = [&](double value) { return constFloat(x.getType(), value); };
+  return sub(c(1.0), div(c(2.0), add(exp(mul(x, c(2.0))), c(1.0))));
+}
+
+// max(x, 0) + log(1 + e^-|x|)
+Value KernelBuilder::softplus(Value x) {
+  Value zeroes = zero(x.getType());
+  return add(max(x, zeroes), log(add(exp(neg(abs(x))), constFloat(x.getType(), 1.0))));
+}
+
+// In double: x = m * 2^e with m from sqrt(1/2) to sqrt(2), and log(m) =
+// 2 atanh(z) with z = (m - 1) / (m + 1), |z| < 0.172.
+Value KernelBuilder::log(Value x) {
+  Type ints = shaped(x, i32());
+  Value bits = bitcast(x, ints);
+  // Shifted so that the exponent's field changes at sqrt(1/2).
+  Value moved = sub(bits, constInt(ints, 0x3f3504f3));
+  Value exponent = shrS(moved, 23);
+  Value m = extendFloat(bitcast(sub(bits, shl(exponent, 23)), x.getType()));
+  auto c = [&](double value) { return constFloat(m.getType(), value); };
+  Value z = div(sub(m, c(1.0)), add(m, c(1.0)));
+  Value z2 = mul(z, z), p;
+  for (double coefficient : {2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0})
+    p = p ? add(mul(p, z2), c(coefficient)) : c(coefficient);
+  Value scaled = mul(extendFloat(intToFloat(exponent)), c(0.69314718055994531));
+  return truncateFloat(add(mul(p, z), scaled));
 }
 
 // Reduced by multiples of pi/2 in two parts, in double: for |angle| < 2^25 the

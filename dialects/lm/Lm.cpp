@@ -41,6 +41,32 @@ llvm::LogicalResult ConstantOp::verify() {
   return mlir::success();
 }
 
+llvm::LogicalResult WeightOp::verify() {
+  auto view = getView();
+  if (!view)
+    return mlir::success();
+  if (llvm::cast<mlir::RankedTensorType>(getType()).getRank() != 2)
+    return emitOpError("is a view of something that is no matrix");
+  if (view->size() != 3 || (*view)[0] < 0 || (*view)[1] < 1 || (*view)[2] < (*view)[1])
+    return emitOpError("needs a view of three numbers: first row, rows of a run, and from one run "
+                       "to the next");
+  return mlir::success();
+}
+
+llvm::LogicalResult SoftCapOp::verify() {
+  if (!(getCap().convertToFloat() > 0))
+    return emitOpError("needs a cap above zero");
+  return mlir::success();
+}
+
+llvm::LogicalResult SliceOp::verify() {
+  int64_t first = getFirst();
+  if (first < 0 || first > widthOf(getInput()) - widthOf(getResult()))
+    return emitOpError("takes ") << widthOf(getResult()) << " columns from " << first << " on of "
+                                 << widthOf(getInput());
+  return mlir::success();
+}
+
 llvm::LogicalResult EmbedOp::verify() {
   if (widthOf(getWeight()) != widthOf(getResult()))
     return emitOpError("makes rows of ") << widthOf(getResult()) << " values from a matrix of "

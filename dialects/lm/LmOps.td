@@ -96,13 +96,17 @@ def WeightOp : LmOp<"weight"> {
   let summary = "a matrix or vector of the model's file";
   let description = [{
     `name` is that of the tensor in the file, `format` that of its encoding.
-    The values never enter the IR.
+    The values never enter the IR. With `view [first, run, stride]`, row r is
+    row first + (r / run) * stride + r % run of a matrix in the file: one part
+    of several that were stored together.
 
     `%w = lm.weight "output.weight" format "f16" : tensor<49152x576xf32>`
+    `%k = lm.weight "qkv.weight" format "f16" view [576, 192, 192] : tensor<192x576xf32>`
   }];
-  let arguments = (ins StrAttr:$name, StrAttr:$format);
+  let arguments = (ins StrAttr:$name, StrAttr:$format, OptionalAttr<DenseI64ArrayAttr>:$view);
   let results = (outs AnyTypeOf<[Matrix, Vector]>:$result);
-  let assemblyFormat = "$name `format` $format attr-dict `:` type($result)";
+  let assemblyFormat = "$name `format` $format (`view` $view^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def ConstantOp : LmOp<"constant"> {
@@ -200,6 +204,44 @@ def SiluOp : LmOp<"silu", [AllTypesMatch<["input", "result"]>]> {
   let assemblyFormat = "$input attr-dict `:` type($result)";
 }
 
+def GeluOp : LmOp<"gelu", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "x / 2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), value by value";
+  let arguments = (ins Rows:$input);
+  let results = (outs Rows:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+
+def SigmoidOp : LmOp<"sigmoid", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "1 / (1 + exp(-x)), value by value";
+  let arguments = (ins Rows:$input);
+  let results = (outs Rows:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+
+def SoftCapOp : LmOp<"soft_cap", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "cap * tanh(x / cap), value by value";
+  let description = [{
+    `%y = lm.soft_cap %x at 30.0 : tensor<?x64xf32>`
+  }];
+  let arguments = (ins Rows:$input, F32Attr:$cap);
+  let results = (outs Rows:$result);
+  let assemblyFormat = "$input `at` $cap attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def SliceOp : LmOp<"slice"> {
+  let summary = "some columns of rows";
+  let description = [{
+    result[t, i] = input[t, first + i]
+
+    `%y = lm.slice %x from 64 : tensor<?x192xf32> -> tensor<?x32xf32>`
+  }];
+  let arguments = (ins Rows:$input, I64Attr:$first);
+  let results = (outs Rows:$result);
+  let assemblyFormat = "$input `from` $first attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def ScaleOp : LmOp<"scale", [AllTypesMatch<["input", "result"]>]> {
   let summary = "product with a number";
   let description = [{
@@ -230,12 +272,16 @@ def RopeAnglesOp : LmOp<"rope_angles"> {
   let summary = "cosines and sines for rotary positions";
   let description = [{
     With n frequencies and a = float32(positions[t]) * frequencies[i]:
-    result[t, i] = magnitude * cos(a), result[t, n + i] = magnitude * sin(a).
+    result[t, i] = m * cos(a), result[t, n + i] = m * sin(a), where m is
+    `magnitude`, with `growth` b (and its `period` l) times
+    1 + b * log(1 + floor(positions[t] / l)).
 
     `%a = lm.rope_angles %p, %f : (tensor<?xi32>, tensor<32xf32>) -> tensor<?x64xf32>`
   }];
   let arguments = (ins Numbers:$positions, Vector:$frequencies,
-                       DefaultValuedAttr<F32Attr, "1.0f">:$magnitude);
+                       DefaultValuedAttr<F32Attr, "1.0f">:$magnitude,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$growth,
+                       DefaultValuedAttr<I64Attr, "1">:$period);
   let results = (outs Rows:$result);
   let assemblyFormat = [{
     $positions `,` $frequencies attr-dict `:` functional-type(operands, results)

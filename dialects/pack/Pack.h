@@ -18,3 +18,12 @@
 
 #define GET_OP_CLASSES
 #include "dialects/pack/PackOps.h.inc"
+
+namespace izhc::pack {
+
+// True for epilogues that take a gate and an up matrix.
+inline bool isGated(Epilogue epilogue) {
+  return epilogue == Epilogue::SiluGate || epilogue == Epilogue::GeluGate;
+}
+
+} // namespace izhc::pack

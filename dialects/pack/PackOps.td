@@ -39,7 +39,9 @@ def ActKind : I32EnumAttr<"ActKind", "how activations are stored", [
 def Epilogue : I32EnumAttr<"Epilogue", "what happens to the sums of a product", [
   I32EnumAttrCase<"Store", 0, "store">,
   I32EnumAttrCase<"Add", 1, "add">,
-  I32EnumAttrCase<"SiluGate", 2, "silu_gate">]> {
+  I32EnumAttrCase<"SiluGate", 2, "silu_gate">,
+  I32EnumAttrCase<"GeluGate", 3, "gelu_gate">,
+  I32EnumAttrCase<"SoftCap", 4, "soft_cap">]> {
   let cppNamespace = "::izhc::pack";
 }
 
@@ -132,9 +134,12 @@ def KvType : PackType<"Kv", "kv"> {
 
 def PackWeightOp : PackOp<"weight", [Pure]> {
   let summary = "names an encoded matrix of the model";
-  let arguments = (ins StrAttr:$name);
+  let description = [{
+    `view`: which rows of the tensor in the file, as in `lm.weight`.
+  }];
+  let arguments = (ins StrAttr:$name, OptionalAttr<DenseI64ArrayAttr>:$view);
   let results = (outs AnyType:$result);
-  let assemblyFormat = "$name attr-dict `:` type($result)";
+  let assemblyFormat = "$name (`view` $view^)? attr-dict `:` type($result)";
 }
 
 def PackVectorOp : PackOp<"vector", [Pure]> {
@@ -193,11 +198,14 @@ def RopeTableOp : PackOp<"rope_table"> {
   let description = [{
     With n = the number of frequencies and a = float32(position[t]) *
     frequencies[i] rounded to float32:
-    out[t, i] = magnitude * cos(a), out[t, n + i] = magnitude * sin(a).
+    out[t, i] = m * cos(a), out[t, n + i] = m * sin(a), where m is `magnitude` *
+    (1 + growth * log(1 + floor(position[t] / period))).
     Unit of work: one token.
   }];
   let arguments = (ins AnyType:$positions, AnyType:$frequencies,
                        DefaultValuedAttr<F32Attr, "1.0f">:$magnitude,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$growth,
+                       DefaultValuedAttr<I64Attr, "1">:$period,
                        Optional<AnyType>:$into);
   let results = (outs Optional<AnyType>:$result);
   let assemblyFormat = [{
@@ -243,14 +251,16 @@ def MatmulOp : PackOp<"matmul", [AttrSizedOperandSegments]> {
     y[t, r] = sum over k of weight[r, k] * act[t, k] (+ bias[r]), the matrices
     stacked row-wise in the order given.
 
-    * `store`: out[t, r] = y[t, r]
+    * `store`: out[t, r] = scale * y[t, r]
     * `add`: out[t, r] = out[t, r] + scale * y[t, r]; the tensor form takes the old rows as `residual`
     * `silu_gate`: two matrices of equal shape, gate and up:
       out[t, r] = silu(gate[t, r]) * up[t, r]
+    * `gelu_gate`: the same with gelu (its form with tanh)
+    * `soft_cap`: out[t, r] = scale * tanh(y[t, r] / scale)
 
     `biases` is empty or has one vector for each matrix.
     Unit of work: one tile of 16 rows (of gate and of up together for
-    `silu_gate`), all rows of activations of `row_set`. Tiles of the matrices
+    a gated epilogue), all rows of activations of `row_set`. Tiles of the matrices
     are numbered through; a matrix whose rows are not a multiple of 16 ends
     with a padded tile whose surplus rows are not stored.
   }];
@@ -349,5 +359,7 @@ def DotOp : PackOp<"dot", [Pure, AllTypesMatch<["acc", "result"]>, AllTypesMatch
   }];
   let hasVerifier = 1;
 }
+
+include "dialects/pack/PackRowOps.td"
 
 #endif // IZHC_DIALECTS_PACK_PACKOPS

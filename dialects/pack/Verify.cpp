@@ -121,6 +121,71 @@ LogicalResult RopeTableOp::verify() {
   return check.result();
 }
 
+LogicalResult MapOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  if (check.failed())
+    return check.result();
+  int64_t width = lastSize(resultType(*this, getInto()), 2, true);
+  int64_t from = lastSize(getLhs().getType(), 2, true);
+  check.rows(resultType(*this, getInto()), "result", std::max<int64_t>(width, 1));
+  check.rows(getLhs(), "left operand", std::max<int64_t>(from, 1));
+  if (getRhs())
+    check.rows(getRhs(), "right operand", width);
+  check.require(int64_t(getLhsFirst()) >= 0 && int64_t(getLhsFirst()) <= from - width,
+                "reads columns that its left operand doesn't have");
+  bool needsTwo = getKind() == MapKind::Add || getKind() == MapKind::Mul;
+  bool takesOne = getKind() == MapKind::Scale || getKind() == MapKind::SoftCap;
+  check.require(getRhs() ? !takesOne : !needsTwo, "has the wrong count of operands for its kind");
+  return check.result();
+}
+
+LogicalResult NormOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  if (check.failed())
+    return check.result();
+  int64_t width = lastSize(resultType(*this, getInto()), 2, true), over = getOver();
+  check.require(over > 0 && width > 0 && width % over == 0, "can't cut its rows into such runs");
+  check.rows(getInput(), "input", width);
+  check.vector(getScale(), "scale", over);
+  if (getResidual())
+    check.rows(getResidual(), "residual", width);
+  return check.result();
+}
+
+LogicalResult RopeOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  if (check.failed())
+    return check.result();
+  int64_t width = lastSize(resultType(*this, getInto()), 2, true), dim = getHeadDim();
+  int64_t rotary = lastSize(getTable().getType(), 2, true);
+  check.rows(getInput(), "input", width);
+  check.rows(getTable(), "table", std::max<int64_t>(rotary, 1));
+  check.require(dim > 0 && width % dim == 0, "can't cut its rows into heads");
+  check.require(getStyle() != RopeStyle::None && rotary % 2 == 0 && rotary <= dim,
+                "can only turn an even number of a head's values");
+  return check.result();
+}
+
+LogicalResult AppendOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  if (check.failed())
+    return check.result();
+  auto cache = check.as<KvType>(resultType(*this, getInto()), "cache");
+  check.require(bool(getCache()) != bool(getInto()) &&
+                    (!getCache() || getCache().getType() == cache),
+                "takes the cache it returns, or writes to one");
+  if (check.failed())
+    return check.result();
+  check.rows(getKeys(), "keys", cache.getHeads() * cache.getDim());
+  check.rows(getValues(), "values", cache.getHeads() * cache.getDim());
+  check.numbers(getSlots(), "slots");
+  return check.result();
+}
+
 LogicalResult QuantizeOp::verify() {
   Checker check(*this);
   check.oneForm(getInto(), 1);
@@ -148,7 +213,7 @@ LogicalResult MatmulOp::verify() {
   int64_t width = check.matrices(act, getWeights(), getBiases());
   if (check.failed())
     return check.result();
-  if (getEpilogue() == Epilogue::SiluGate) {
+  if (isGated(getEpilogue())) {
     auto rows = [&](size_t i) {
       return llvm::cast<WeightType>(getWeights()[i].getType()).getRows();
     };

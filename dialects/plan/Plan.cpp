@@ -87,6 +87,10 @@ llvm::LogicalResult WeightOp::verify() {
     return emitOpError("needs at least one row, column and byte");
   if (!placed(getOffset()))
     return emitOpError("needs an offset that is a multiple of ") << kAlignment;
+  auto view = getView();
+  if (view && (view->size() != 3 || (*view)[0] < 0 || (*view)[1] < 1 || (*view)[2] < (*view)[1]))
+    return emitOpError("needs a view of three numbers: first row, rows of a run, and from one run "
+                       "to the next");
   return mlir::success();
 }
 

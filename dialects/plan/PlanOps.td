@@ -127,14 +127,16 @@ def WeightOp : PlanOp<"weight"> {
     The tensor `name` of the model's file, `rows` by `cols` in the format
     `format`, packed as PackedLayout says, fills the `size` bytes at `offset`
     (a multiple of 64) of the section. The ops are in the order of first use,
-    which is the order of the bytes.
+    which is the order of the bytes. `view`: which rows of the tensor, as in
+    `lm.weight`.
 
     `plan.weight "blk.0.ffn_up.weight" format "q4_1" rows 1536 cols 576 at 0 size 552960`
   }];
   let arguments = (ins StrAttr:$name, StrAttr:$format, I64Attr:$rows, I64Attr:$cols,
-                       I64Attr:$offset, I64Attr:$size);
+                       I64Attr:$offset, I64Attr:$size, OptionalAttr<DenseI64ArrayAttr>:$view);
   let assemblyFormat = [{
-    $name `format` $format `rows` $rows `cols` $cols `at` $offset `size` $size attr-dict
+    $name `format` $format `rows` $rows `cols` $cols `at` $offset `size` $size
+    (`view` $view^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -10,7 +10,7 @@ using namespace izhc::conformance;
 
 namespace {
 
-enum Epilogue { Store, Add, SiluGate };
+enum Epilogue { Store, Add, SiluGate, GeluGate, SoftCap };
 
 constexpr double kTolerance = 1e-5;
 constexpr float kScale = 0.75f;
@@ -25,18 +25,19 @@ struct Case {
 
   std::vector<std::unique_ptr<Array<float>>> biases = {};
 
+  bool gated() const { return epilogue == SiluGate || epilogue == GeluGate; }
   int64_t width() const { return matrices[0]->cols; }
   int64_t outRows() const {
     int64_t rows = 0;
     for (const auto &matrix : matrices)
       rows += matrix->rows;
-    return epilogue == SiluGate ? rows / 2 : rows;
+    return gated() ? rows / 2 : rows;
   }
   int64_t units() const {
     int64_t tiles = 0;
     for (const auto &matrix : matrices)
       tiles += (matrix->rows + 15) / 16;
-    return epilogue == SiluGate ? tiles / 2 : tiles;
+    return gated() ? tiles / 2 : tiles;
   }
   void add(const FormatSpec &format, int64_t rows, int64_t cols) {
     matrices.push_back(
@@ -87,12 +88,15 @@ Dot product(const Case &c, size_t matrix, int64_t row, const Activations &act, i
 }
 
 Expected expected(const Case &c, int64_t row, const Activations &act, int64_t token, float before) {
-  if (c.epilogue == SiluGate) {
+  if (c.gated()) {
     Dot gate = product(c, 0, row, act, token), up = product(c, 1, row, act, token);
-    double silu = gate.value / (1 + std::exp(-gate.value));
-    // The slope of silu is at most 1.1.
-    double size = 1.1 * gate.size * std::abs(up.value) + std::abs(silu) * up.size;
-    return {silu * up.value, kTolerance * size};
+    double x = gate.value;
+    double bent = c.epilogue == SiluGate
+                      ? x / (1 + std::exp(-x))
+                      : x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    // The slope of silu is at most 1.1, that of gelu 1.13.
+    double size = 1.13 * gate.size * std::abs(up.value) + std::abs(bent) * up.size;
+    return {bent * up.value, kTolerance * size};
   }
   size_t matrix = 0;
   for (; row >= c.matrices[matrix]->rows; ++matrix)
@@ -100,7 +104,9 @@ Expected expected(const Case &c, int64_t row, const Activations &act, int64_t to
   Dot y = product(c, matrix, row, act, token);
   if (c.epilogue == Add)
     return {before + kScale * y.value, kTolerance * (kScale * y.size + std::abs(before))};
-  return {y.value, kTolerance * y.size};
+  if (c.epilogue == SoftCap)
+    return {kScale * std::tanh(y.value / kScale), kTolerance * (y.size + kScale)};
+  return {kScale * y.value, kTolerance * kScale * y.size};
 }
 
 class MatmulTest : public TargetTest {
@@ -257,6 +263,16 @@ TEST_P(MatmulTest, AddsBiasesToGateAndUp) {
     c.add(*format, 37, 256);
     c.add(*format, 37, 256);
     check(c, actTypeFor({format}, 256));
+  }
+}
+
+TEST_P(MatmulTest, GatesWithGeluAndCaps) {
+  for (Epilogue epilogue : {GeluGate, SoftCap}) {
+    Case c{{}, epilogue, true};
+    c.add(*allFormats().front(), 37, 64);
+    if (epilogue == GeluGate)
+      c.add(*allFormats().front(), 37, 64);
+    check(c, actTypeFor({allFormats().front()}, 64));
   }
 }
 

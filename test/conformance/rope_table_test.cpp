@@ -52,6 +52,22 @@ TEST_P(RopeTableTest, TakesAnyNumberOfFrequencies) {
   check(20, 1.5f);
 }
 
+// Positions of one period share a magnitude; the first period's is plain.
+TEST_P(RopeTableTest, GrowsWithTheLogarithmOfThePosition) {
+  Kernel kernel(target(), R"(
+    plan.kernel @k(%p: memref<?xi32>, %f: memref<1xf32>, %t: memref<?x2xf32>) {
+      pack.rope_table %p, %f into %t {magnitude = 0.5 : f32, growth = 0.1 : f32, period = 64}
+        : (memref<?xi32>, memref<1xf32>, memref<?x2xf32>) -> ()
+    })");
+  ASSERT_TRUE(bool(kernel));
+  Array<int32_t> positions(std::vector<int32_t>{0, 63, 64, 200, 1000000});
+  Array<float> frequency(std::vector<float>{0.0f});
+  Array<float> out(2 * positions.count, 0xEE);
+  kernel.run({positions.data(), frequency.data(), out.data()}, {5}, 0, 5);
+  for (size_t t = 0; t < positions.count; ++t)
+    EXPECT_NEAR(out[2 * t], 0.5 * (1 + 0.1 * std::log(1.0 + positions[t] / 64)), 3e-7) << t;
+}
+
 IZH_FOR_EACH_TARGET(RopeTableTest);
 
 } // namespace

@@ -13,6 +13,7 @@ import numpy as np
 
 import blocks
 import gguf
+from reference import TRAITS
 
 MERGES = ["h e", "t he", "i n", "a n", "Ġ t", "Ġ a", "e r", "o n", "Ġt he", "an d", "Ġ w", "in g"]
 
@@ -47,6 +48,20 @@ def tokenizer(size, pre):
     }
 
 
+# Metadata beyond what all have.
+FACTS = {
+    "granite": {"attention.scale": 0.02, "embedding_scale": 0.5, "residual_scale": 0.22, "logit_scale": 8.0},
+    "mistral3": {"rope.scaling.type": "yarn", "rope.scaling.factor": 8.0, "rope.scaling.original_context_length": 16,
+                 "rope.scaling.yarn_log_multiplier": 0.5, "attention.temperature_scale": 0.1},
+    "phi3": {"rope.scaling.type": "longrope", "rope.scaling.original_context_length": 128},
+}
+
+
+def typed(value):
+    kinds = {bool: gguf.BOOL, int: gguf.U32, float: gguf.F32, str: gguf.STRING}
+    return kinds[type(value)], value
+
+
 def make_metadata(o):
     facts = {
         "context_length": (gguf.U32, o.context),
@@ -61,6 +76,7 @@ def make_metadata(o):
     }
     if o.head_size * o.heads != o.width:
         facts["attention.key_length"] = facts["attention.value_length"] = (gguf.U32, o.head_size)
+    facts |= {name: typed(value) for name, value in FACTS.get(o.arch, {}).items()}
     return {
         "general.architecture": (gguf.STRING, o.arch),
         "general.name": (gguf.STRING, "tiny"),
@@ -84,20 +100,37 @@ def make_tensors(o):
 
     matrix("token_embd", o.vocab, o.width, gain=o.width ** 0.5)
     q_size, kv_size = o.heads * o.head_size, o.kv_heads * o.head_size
+    traits = TRAITS[o.arch]
+    before, behind = traits.get("before", True), traits.get("behind", False)
     for i in range(o.layers):
         layer = f"blk.{i}."
-        vector(layer + "attn_norm.weight", o.width, 1, 0.1)
+        if before:
+            vector(layer + "attn_norm.weight", o.width, 1, 0.1)
+        if o.arch == "phi3":
+            matrix(layer + "attn_qkv", q_size + 2 * kv_size, o.width)
         for name, size in (("q", q_size), ("k", kv_size), ("v", kv_size)):
-            matrix(layer + "attn_" + name, size, o.width)
+            if o.arch != "phi3":
+                matrix(layer + "attn_" + name, size, o.width)
             if o.arch == "qwen2":
                 vector(layer + f"attn_{name}.bias", size, 0, 0.3)
             if o.arch == "qwen3" and name != "v":
                 vector(layer + f"attn_{name}_norm.weight", o.head_size, 1, 0.1)
+            if o.arch == "olmo2" and name != "v":
+                vector(layer + f"attn_{name}_norm.weight", size, 1, 0.1)
         matrix(layer + "attn_output", o.width, q_size)
-        vector(layer + "ffn_norm.weight", o.width, 1, 0.1)
-        matrix(layer + "ffn_gate", o.ffn, o.width)
-        matrix(layer + "ffn_up", o.ffn, o.width)
+        if behind:
+            vector(layer + "post_attention_norm.weight", o.width, 1, 0.1)
+        if before:
+            vector(layer + "ffn_norm.weight", o.width, 1, 0.1)
+        if o.arch != "phi3":
+            matrix(layer + "ffn_gate", o.ffn, o.width)
+        matrix(layer + "ffn_up", o.ffn * (2 if o.arch == "phi3" else 1), o.width)
         matrix(layer + "ffn_down", o.width, o.ffn)
+        if behind:
+            vector(layer + "post_ffw_norm.weight", o.width, 1, 0.1)
+    if o.arch == "phi3":
+        vector("rope_factors_short.weight", o.head_size // 2, 2, 0.3)
+        vector("rope_factors_long.weight", o.head_size // 2, 9, 0.3)
     vector("output_norm.weight", o.width, 1, 0.1)
     if not o.tied:
         matrix("output", o.vocab, o.width)
@@ -107,7 +140,7 @@ def make_tensors(o):
 def parser():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("out")
-    p.add_argument("--arch", default="llama", choices=["llama", "qwen2", "qwen3"])
+    p.add_argument("--arch", default="llama", choices=list(TRAITS))
     p.add_argument("--kind", default="f32", choices=list(gguf.TYPES))
     p.add_argument("--override", action="append", default=[], metavar="PART=KIND",
                    help="weight type of tensors whose name holds PART")

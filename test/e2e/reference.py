@@ -5,7 +5,7 @@
 
 writes the logits (tokens x vocabulary). It is the independent side of the
 end-to-end tests: slow, plain, and sharing nothing with the compiler.
-Covers the architectures named in ROTARY.
+Covers the architectures named in TRAITS.
 """
 
 import json
@@ -16,9 +16,19 @@ import numpy as np
 import blocks
 import gguf
 
-# architecture -> which two elements of a head rotate together: neighbours,
-# or one of each half
-ROTARY = {"llama": "neighbours", "qwen2": "halves", "qwen3": "halves"}
+# What sets an architecture apart. pairs: neighbours rotate together, not one of
+# each half. still: layers that don't rotate. behind: norms stand behind the
+# parts of a layer, not (or not only) before. gelu: gated by gelu.
+TRAITS = {
+    "llama": {"pairs": True},
+    "mistral3": {"pairs": True},
+    "smollm3": {"pairs": True, "still": lambda layer: layer % 4 == 3},
+    "granite": {"pairs": True},
+    "qwen2": {},
+    "qwen3": {},
+    "phi3": {},
+    "olmo2": {"behind": True, "before": False},
+}
 
 
 def rms_norm(x, weight, epsilon):
@@ -28,6 +38,22 @@ def rms_norm(x, weight, epsilon):
 def softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
+
+
+def gelu(x):
+    return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def yarn_ramp(size, base, original, fast, slow):
+    """For each frequency: 0 where it is kept, 1 where it is stretched."""
+    def place(turns):
+        return size * np.log(original / (turns * 2 * np.pi)) / (2 * np.log(base))
+    low, high = max(np.floor(place(fast)), 0), min(np.ceil(place(slow)), size - 1)
+    return np.clip((np.arange(size // 2) - low) / max(high - low, 0.001), 0, 1)
 
 
 class Model:
@@ -40,6 +66,7 @@ class Model:
         self.kv_heads = self.fact("attention.head_count_kv", self.heads)
         self.head_size = self.fact("attention.key_length", self.fact("embedding_length") // self.heads)
         self.epsilon = self.fact("attention.layer_norm_rms_epsilon")
+        self.traits = TRAITS[self.arch]
 
     def fact(self, name, *default):
         key = f"{self.arch}.{name}"
@@ -50,17 +77,35 @@ class Model:
         bias = self.weights.get(name + ".bias")
         return y if bias is None else y + bias
 
+    def scale_frequencies(self, frequencies, size):
+        """-> frequencies, what cosines and sines are multiplied by"""
+        for name in ("rope_freqs.weight", "rope_factors_short.weight"):
+            if name in self.weights:
+                frequencies = frequencies / self.weights[name]
+        kind = self.fact("rope.scaling.type", "none")
+        factor = self.fact("rope.scaling.factor", 1.0)
+        if kind == "linear":
+            return frequencies / factor, 1.0
+        if kind == "yarn":
+            ramp = yarn_ramp(size, self.fact("rope.freq_base"), self.fact("rope.scaling.original_context_length"),
+                             self.fact("rope.scaling.yarn_beta_fast", 32.0),
+                             self.fact("rope.scaling.yarn_beta_slow", 1.0))
+            by_all = self.fact("rope.scaling.yarn_log_multiplier", 0.0)
+            magnitude = (0.1 * np.log(factor) + 1) / (0.1 * by_all * np.log(factor) + 1)
+            return frequencies * (ramp / factor + 1 - ramp), magnitude
+        if kind == "longrope":
+            original = self.fact("rope.scaling.original_context_length")
+            return frequencies, np.sqrt(1 + np.log(self.fact("context_length") / original) / np.log(original))
+        return frequencies, 1.0
+
     def rotate(self, x, positions):
         """x: (tokens, heads, head size)"""
         size = self.fact("rope.dimension_count", self.head_size)
         frequencies = self.fact("rope.freq_base", 10000.0) ** (-np.arange(0, size, 2) / size)
-        if "rope_freqs.weight" in self.weights:
-            frequencies = frequencies / self.weights["rope_freqs.weight"]
-        if self.fact("rope.scaling.type", "none") == "linear":
-            frequencies = frequencies / self.fact("rope.scaling.factor")
+        frequencies, magnitude = self.scale_frequencies(frequencies, size)
         angles = positions[:, None, None] * frequencies
-        cos, sin = np.cos(angles), np.sin(angles)
-        if ROTARY[self.arch] == "neighbours":
+        cos, sin = magnitude * np.cos(angles), magnitude * np.sin(angles)
+        if self.traits.get("pairs"):
             first, second = slice(0, size, 2), slice(1, size, 2)
         else:
             first, second = slice(0, size // 2), slice(size // 2, size)
@@ -70,35 +115,64 @@ class Model:
         return out
 
     def head_norm(self, x, name):
+        """Over each head, or over all together, as the weight's size says."""
         weight = self.weights.get(name + ".weight")
-        return x if weight is None else rms_norm(x, weight, self.epsilon)
+        if weight is None:
+            return x
+        return rms_norm(x.reshape(len(x), -1, weight.size), weight, self.epsilon).reshape(x.shape)
 
-    def attention(self, x, layer):
-        tokens, positions = len(x), np.arange(len(x), dtype=np.float64)
-        split = lambda name: self.linear(x, layer + name).reshape(tokens, -1, self.head_size)
-        q = self.rotate(self.head_norm(split("attn_q"), layer + "attn_q_norm"), positions)
-        k = self.rotate(self.head_norm(split("attn_k"), layer + "attn_k_norm"), positions)
-        v = split("attn_v")
+    def project(self, x, layer):
+        """-> queries, keys, values: (tokens, heads, head size)"""
+        if layer + "attn_qkv.weight" in self.weights:
+            all_heads = self.linear(x, layer + "attn_qkv").reshape(len(x), -1, self.head_size)
+            return np.split(all_heads, [self.heads, self.heads + self.kv_heads], axis=1)
+        return [self.linear(x, layer + name).reshape(len(x), -1, self.head_size)
+                for name in ("attn_q", "attn_k", "attn_v")]
+
+    def attention(self, x, number):
+        layer, tokens = f"blk.{number}.", len(x)
+        positions = np.arange(tokens, dtype=np.float64)
+        q, k, v = self.project(x, layer)
+        q = self.head_norm(q, layer + "attn_q_norm")
+        k = self.head_norm(k, layer + "attn_k_norm")
+        if not self.traits.get("still", lambda layer: False)(number):
+            q, k = self.rotate(q, positions), self.rotate(k, positions)
+        growth = self.fact("attention.temperature_scale", 0.0)
+        if growth:
+            periods = positions // self.fact("rope.scaling.original_context_length")
+            q = q * (1 + growth * np.log(1 + periods))[:, None, None]
         k, v = (np.repeat(t, self.heads // self.kv_heads, axis=1) for t in (k, v))
-        scores = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(self.head_size)
+        scores = np.einsum("qhd,khd->hqk", q, k) * self.fact("attention.scale", self.head_size ** -0.5)
         scores = np.where(np.tri(tokens, dtype=bool), scores, -np.inf)
         out = np.einsum("hqk,khd->qhd", softmax(scores), v)
         return self.linear(out.reshape(tokens, -1), layer + "attn_output")
 
     def mlp(self, x, layer):
-        gate = self.linear(x, layer + "ffn_gate")
-        return self.linear(gate / (1 + np.exp(-gate)) * self.linear(x, layer + "ffn_up"),
-                           layer + "ffn_down")
+        if layer + "ffn_gate.weight" in self.weights:
+            gate, up = self.linear(x, layer + "ffn_gate"), self.linear(x, layer + "ffn_up")
+        else:
+            gate, up = np.split(self.linear(x, layer + "ffn_up"), 2, axis=1)
+        bent = gelu(gate) if self.traits.get("gelu") else silu(gate)
+        return self.linear(bent * up, layer + "ffn_down")
+
+    def norm(self, x, name):
+        return rms_norm(x, self.weights[name + ".weight"], self.epsilon)
+
+    def layer(self, x, number):
+        layer = f"blk.{number}."
+        before = (lambda x, name: self.norm(x, layer + name)) if self.traits.get("before", True) else lambda x, _: x
+        behind = (lambda x, name: self.norm(x, layer + name)) if self.traits.get("behind") else lambda x, _: x
+        share = self.fact("residual_scale", 1.0)
+        x = x + share * behind(self.attention(before(x, "attn_norm"), number), "post_attention_norm")
+        return x + share * behind(self.mlp(before(x, "ffn_norm"), layer), "post_ffw_norm")
 
     def logits(self, ids):
-        norm = lambda x, name: rms_norm(x, self.weights[name + ".weight"], self.epsilon)
-        x = self.weights["token_embd.weight"][ids]
+        x = self.weights["token_embd.weight"][ids] * self.fact("embedding_scale", 1.0)
         for i in range(self.layers):
-            layer = f"blk.{i}."
-            x = x + self.attention(norm(x, layer + "attn_norm"), layer)
-            x = x + self.mlp(norm(x, layer + "ffn_norm"), layer)
-        x = norm(x, "output_norm")
-        return self.linear(x, "output" if "output.weight" in self.weights else "token_embd")
+            x = self.layer(x, i)
+        y = self.linear(self.norm(x, "output_norm"), "output" if "output.weight" in self.weights else "token_embd")
+        cap = self.fact("final_logit_softcapping", 0.0)
+        return (cap * np.tanh(y / cap) if cap else y) / self.fact("logit_scale", 1.0)
 
 
 def nmse(a, b):

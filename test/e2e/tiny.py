@@ -33,6 +33,11 @@ SHAPES = {
 }
 
 
+# Of those that have no more tests than this one, a weight type that shows
+# what is special about them.
+ARCHITECTURES = {"smollm3": "q8_0", "granite": "f16", "phi3": "q4_0", "olmo2": "q8_0", "mistral3": "q8_0"}
+
+
 def bar_of(kinds):
     if any(kind.endswith("_k") for kind in kinds):
         return BLOCK256_BAR
@@ -146,6 +151,10 @@ def run(suite, tools):
         for kind in ("f16", "q4_0", "q4_1", "q8_0", "q4_k", "q6_k"):
             suite.run(f"accuracy {arch} {kind}", accuracy, tools,
                       [f"--arch={arch}", f"--kind={kind}"])
+    # Kernels are tested on every target elsewhere; here it is the architecture.
+    for arch, kind in ARCHITECTURES.items():
+        options = [f"--arch={arch}", f"--kind={kind}", "--layers=4", "--width=128", "--ffn=256", "--head-size=32"]
+        suite.run(f"architecture {arch}", accuracy, tools, options, compile_options=["--target=reference,native"])
     for title, options in SHAPES.items():
         suite.run(f"accuracy {title}", accuracy, tools, options)
     suite.run("accuracy long prompt", accuracy, tools, ["--arch=qwen3", "--kind=q4_0"], tokens=LONG)

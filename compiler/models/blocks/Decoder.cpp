@@ -10,31 +10,72 @@ namespace izhc {
 
 using mlir::Value;
 
+namespace {
+
+struct Projections {
+  Value q, k, v;
+};
+
+Projections project(ModelBuilder &builder, const Hyper &hyper, const std::string &layer, Bias bias,
+                    Value input) {
+  int64_t q = hyper.heads * hyper.headDim, kv = hyper.kvHeads * hyper.headDim;
+  std::string fused = layer + ".attn_qkv";
+  if (!builder.hasTensor(fused + ".weight"))
+    return {builder.linear(input, layer + ".attn_q", q, bias),
+            builder.linear(input, layer + ".attn_k", kv, bias),
+            builder.linear(input, layer + ".attn_v", kv, bias)};
+  auto part = [&](int64_t first, int64_t rows) {
+    return builder.linear(input, fused, rows, RowView::together(first, rows, q + 2 * kv));
+  };
+  return {part(0, q), part(q, kv), part(q + kv, kv)};
+}
+
+Value bend(ModelBuilder &builder, Gating gating, Value gate) {
+  if (gating == Gating::Gelu)
+    return builder.create<lm::GeluOp>(gate.getType(), gate);
+  return builder.create<lm::SiluOp>(gate.getType(), gate);
+}
+
+} // namespace
+
 Value attention(ModelBuilder &builder, const Hyper &hyper, const std::string &layer,
-                const AttentionStyle &style, Value angles, Value input) {
+                const AttentionStyle &style, Value input) {
   int64_t dim = hyper.headDim;
-  Value q = builder.linear(input, layer + ".attn_q", hyper.heads * dim, style.bias);
-  Value k = builder.linear(input, layer + ".attn_k", hyper.kvHeads * dim, style.bias);
-  Value v = builder.linear(input, layer + ".attn_v", hyper.kvHeads * dim, style.bias);
-  if (style.headNorms) {
-    q = builder.rmsNorm(q, layer + ".attn_q_norm", dim, hyper.eps);
-    k = builder.rmsNorm(k, layer + ".attn_k_norm", dim, hyper.eps);
+  auto [q, k, v] = project(builder, hyper, layer, style.bias, input);
+  if (style.headNorms != HeadNorms::None) {
+    bool whole = style.headNorms == HeadNorms::Whole;
+    q = builder.rmsNorm(q, layer + ".attn_q_norm", whole ? lm::widthOf(q) : dim, hyper.eps);
+    k = builder.rmsNorm(k, layer + ".attn_k_norm", whole ? lm::widthOf(k) : dim, hyper.eps);
   }
-  q = builder.create<lm::RopeOp>(q.getType(), q, angles, style.rope, uint64_t(dim));
-  k = builder.create<lm::RopeOp>(k.getType(), k, angles, style.rope, uint64_t(dim));
+  if (style.angles) {
+    Value angles = style.queryAngles ? style.queryAngles : style.angles;
+    q = builder.create<lm::RopeOp>(q.getType(), q, angles, style.rope, uint64_t(dim));
+    k = builder.create<lm::RopeOp>(k.getType(), k, style.angles, style.rope, uint64_t(dim));
+  }
   Value cache = builder.state(layer + ".cache", hyper.kvHeads, dim);
   cache = builder.create<lm::AppendOp>(cache.getType(), cache, k, v);
-  float scale = 1.0f / std::sqrt(float(dim));
+  float scale = style.scale != 0 ? style.scale : 1.0f / std::sqrt(float(dim));
   Value rows = builder.create<lm::AttentionOp>(q.getType(), q, cache, uint64_t(hyper.heads),
                                                llvm::APFloat(scale));
   return builder.linear(rows, layer + ".attn_output", hyper.embedding);
 }
 
-Value gatedMlp(ModelBuilder &builder, const Hyper &hyper, const std::string &layer, Value input) {
-  Value gate = builder.linear(input, layer + ".ffn_gate", hyper.feedForward);
-  Value up = builder.linear(input, layer + ".ffn_up", hyper.feedForward);
-  Value silu = builder.create<lm::SiluOp>(gate.getType(), gate);
-  Value product = builder.create<lm::MulOp>(gate.getType(), silu, up);
+Value gatedMlp(ModelBuilder &builder, const Hyper &hyper, const std::string &layer, Value input,
+               Gating gating) {
+  int64_t width = hyper.feedForward;
+  Value gate, up;
+  if (builder.hasTensor(layer + ".ffn_gate.weight")) {
+    gate = builder.linear(input, layer + ".ffn_gate", width);
+    up = builder.linear(input, layer + ".ffn_up", width);
+  } else {
+    auto part = [&](int64_t first) {
+      return builder.linear(input, layer + ".ffn_up", width,
+                            RowView::together(first, width, 2 * width));
+    };
+    gate = part(0);
+    up = part(width);
+  }
+  Value product = builder.mul(bend(builder, gating, gate), up);
   return builder.linear(product, layer + ".ffn_down", hyper.embedding);
 }
 
@@ -44,38 +85,63 @@ Value embedding(ModelBuilder &builder, const Hyper &hyper) {
   return builder.create<lm::EmbedOp>(lm::rowsType(builder.context(), hyper.embedding), ids, weight);
 }
 
-Value output(ModelBuilder &builder, const Hyper &hyper, Value input) {
-  Value norm = builder.rmsNorm(input, "output_norm", hyper.embedding, hyper.eps);
+Value output(ModelBuilder &builder, const Hyper &hyper, Value input, const DecoderStyle &style) {
+  Value norm = builder.rmsNorm(input, style.outputNorm, hyper.embedding, hyper.eps);
   const char *name = builder.hasTensor("output.weight") ? "output" : "token_embd";
-  Value logits = builder.linear(norm, name, hyper.vocabulary);
+  Value logits = builder.scale(builder.linear(norm, name, hyper.vocabulary), style.logitScale);
+  if (hyper.logitCap > 0)
+    logits = builder.create<lm::SoftCapOp>(logits.getType(), logits, llvm::APFloat(hyper.logitCap));
   Value rows = builder.input(lm::InputKind::OutputRows);
   return builder.create<lm::SelectRowsOp>(logits.getType(), logits, rows);
 }
 
-Value decoder(ModelBuilder &builder, llvm::StringRef architecture, const AttentionStyle &style,
-              ModelFacts &facts) {
-  builder.describe("embedding");
-  Hyper hyper = readHyper(builder, architecture);
-  if (builder.failed())
-    return {};
+void describe(const Hyper &hyper, ModelFacts &facts) {
   facts.vocabulary = hyper.vocabulary;
   facts.context = hyper.context;
   facts.embedding = hyper.embedding;
   facts.layers = hyper.layers;
-  Value x = embedding(builder, hyper);
-  Value angles = ropeAngles(builder, hyper);
+}
+
+// x + scale * norm(y), with the norm NAME.weight if `name` is not null.
+static Value addNormed(ModelBuilder &builder, const Hyper &hyper, Value x, Value y,
+                       const std::string *name, float scale) {
+  if (name)
+    y = builder.rmsNorm(y, *name, hyper.embedding, hyper.eps);
+  return builder.add(x, builder.scale(y, scale));
+}
+
+Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts,
+              llvm::function_ref<DecoderStyle(const Hyper &)> makeStyle) {
+  builder.describe("embedding");
+  Hyper hyper = readHyper(builder, architecture);
+  if (builder.failed())
+    return {};
+  describe(hyper, facts);
+  facts.context = ropeContext(builder, hyper);
+  DecoderStyle style = makeStyle(hyper);
+  Value x = builder.scale(embedding(builder, hyper), style.embeddingScale);
   for (int64_t i = 0; i < hyper.layers && !builder.failed(); ++i) {
     std::string layer = "blk." + std::to_string(i);
     builder.describe(layer);
     // Old files carry the frequencies, which are computed here.
     builder.markUsed(layer + ".attn_rot_embd.weight");
-    Value norm = builder.rmsNorm(x, layer + ".attn_norm", hyper.embedding, hyper.eps);
-    x = builder.add(x, attention(builder, hyper, layer, style, angles, norm));
-    norm = builder.rmsNorm(x, layer + ".ffn_norm", hyper.embedding, hyper.eps);
-    x = builder.add(x, gatedMlp(builder, hyper, layer, norm));
+    AttentionStyle attentionStyle = style.attention;
+    if (style.ofLayer)
+      style.ofLayer(i, attentionStyle);
+    auto before = [&](const char *name) {
+      return style.normsBefore ? builder.rmsNorm(x, layer + name, hyper.embedding, hyper.eps) : x;
+    };
+    auto behind = [&](Value y, const char *name) {
+      std::string norm = layer + name;
+      x = addNormed(builder, hyper, x, y, style.normsBehind ? &norm : nullptr,
+                    style.residualScale);
+    };
+    behind(attention(builder, hyper, layer, attentionStyle, before(".attn_norm")),
+           ".post_attention_norm");
+    behind(gatedMlp(builder, hyper, layer, before(".ffn_norm"), style.gating), ".post_ffw_norm");
   }
   builder.describe("output");
-  return output(builder, hyper, x);
+  return output(builder, hyper, x, style);
 }
 
 } // namespace izhc

@@ -1,39 +1,72 @@
-// The blocks of decoder-only transformers with norms before attention and
-// before the gated feed-forward part.
+// The blocks of decoder-only transformers, and the usual way to put them
+// together: attention and a gated feed-forward part, each added to what came
+// before.
 
 #pragma once
 
 #include "compiler/models/Model.h"
 #include "compiler/models/blocks/Hyper.h"
+#include <functional>
 
 namespace izhc {
 
-struct AttentionStyle {
-  lm::RopeStyle rope = lm::RopeStyle::Halves;
-  // Of the query, key and value products.
-  Bias bias = Bias::Optional;
-  // RMS norms of each head of queries and keys, before they are turned.
-  bool headNorms = false;
+enum class HeadNorms {
+  None,
+  Heads, // of each head
+  Whole, // of all heads together
 };
 
-// `input` are normed rows; `layer` is "blk.N". Uses attn_q, attn_k, attn_v and
-// attn_output (and attn_q_norm, attn_k_norm) of the layer and its cache.
-mlir::Value attention(ModelBuilder &builder, const Hyper &hyper, const std::string &layer,
-                      const AttentionStyle &style, mlir::Value angles, mlir::Value input);
+struct AttentionStyle {
+  lm::RopeStyle rope = lm::RopeStyle::Halves;
+  // The angles that queries and keys are turned by; null: not at all.
+  mlir::Value angles;
+  // Other angles for queries, or null.
+  mlir::Value queryAngles;
+  // Of the query, key and value products.
+  Bias bias = Bias::Optional;
+  // RMS norms of queries and keys, before they are turned.
+  HeadNorms headNorms = HeadNorms::None;
+  // Of the products of queries and keys; 0: 1 / sqrt(head's size).
+  float scale = 0;
+};
 
-// down(silu(gate(x)) * up(x)) with ffn_gate, ffn_up and ffn_down of the layer.
+enum class Gating { Silu, Gelu };
+
+struct DecoderStyle {
+  AttentionStyle attention;
+  // Changes the style for one layer.
+  std::function<void(int64_t layer, AttentionStyle &)> ofLayer;
+  Gating gating = Gating::Silu;
+  // Norms before attention and feed-forward part, and behind them.
+  bool normsBefore = true, normsBehind = false;
+  float embeddingScale = 1, residualScale = 1, logitScale = 1;
+  const char *outputNorm = "output_norm";
+};
+
+// `input` are normed rows; `layer` is "blk.N". Uses attn_q, attn_k, attn_v (or
+// attn_qkv, where they are stored together) and attn_output, and attn_q_norm
+// and attn_k_norm, of the layer and its cache.
+mlir::Value attention(ModelBuilder &builder, const Hyper &hyper, const std::string &layer,
+                      const AttentionStyle &style, mlir::Value input);
+
+// down(gating(gate(x)) * up(x)) with ffn_gate, ffn_up and ffn_down of the layer;
+// without ffn_gate, ffn_up holds both, the gate first.
 mlir::Value gatedMlp(ModelBuilder &builder, const Hyper &hyper, const std::string &layer,
-                     mlir::Value input);
+                     mlir::Value input, Gating gating = Gating::Silu);
 
 // Rows of token_embd.weight.
 mlir::Value embedding(ModelBuilder &builder, const Hyper &hyper);
 
-// The logits of the rows asked for: output_norm, then output.weight or, where
-// the file has none, token_embd.weight.
-mlir::Value output(ModelBuilder &builder, const Hyper &hyper, mlir::Value input);
+// The logits of the rows asked for: the norm, then output.weight or, where
+// the file has none, token_embd.weight; capped where the model says so.
+mlir::Value output(ModelBuilder &builder, const Hyper &hyper, mlir::Value input,
+                   const DecoderStyle &style = {});
 
-// A whole model of these blocks; fills `facts`.
-mlir::Value decoder(ModelBuilder &builder, llvm::StringRef architecture,
-                    const AttentionStyle &style, ModelFacts &facts);
+// Fills `facts` with what `hyper` says.
+void describe(const Hyper &hyper, ModelFacts &facts);
+
+// A whole model of these blocks; fills `facts`. `makeStyle` may append ops.
+mlir::Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts,
+                    llvm::function_ref<DecoderStyle(const Hyper &)> makeStyle);
 
 } // namespace izhc

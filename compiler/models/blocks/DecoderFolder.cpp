@@ -68,6 +68,11 @@ void decoderKeysOf(FolderKeys &keys, llvm::StringRef activation) {
   ropeKeys(keys);
 }
 
+void halvesKeys(FolderKeys &keys) {
+  decoderKeys(keys);
+  keys.set("rope.halves", Json::of(true));
+}
+
 // One divisor a frequency: long waves are stretched, short ones are not, and
 // between the two there is a ramp.
 static void stretchLongWaves(FolderKeys &keys, const std::string &at, double base, int64_t rotary) {

@@ -14,6 +14,9 @@ llvm::ArrayRef<TensorRule> decoderTensors();
 // computes; another is an error.
 void decoderKeysOf(FolderKeys &keys, llvm::StringRef activation);
 inline void decoderKeys(FolderKeys &keys) { decoderKeysOf(keys, "silu"); }
+// For architectures whose GGUF files store the rows of queries and keys as
+// pairs, which folders don't: see storedPairs.
+void halvesKeys(FolderKeys &keys);
 
 // rope.freq_base, rope.dimension_count and rope.scaling.* (and the divisors of
 // "llama3" scaling as rope_freqs.weight). `at` is the object that holds the

@@ -68,13 +68,21 @@ static void refuseOtherAttention(ModelBuilder &builder, const Hyper &hyper) {
   std::string window = hyper.prefix + "attention.sliding_window";
   if (builder.unwrap<uint64_t>(source.getUIntOr(window, 0), 0) < uint64_t(hyper.context))
     refuse(builder, window, "attention to a window of tokens");
-  for (const char *name : {"attn_logit_softcapping", "final_logit_softcapping"}) {
-    std::string key = hyper.prefix + name;
-    double cap = builder.unwrap<double>(source.getFloatOr(key, 0), 0);
-    if (cap != 0)
-      builder.fail(makeError("{0}: {1} is {2}: capped logits can't be compiled yet",
-                             source.fileName(), key, cap));
-  }
+  std::string key = hyper.prefix + "attn_logit_softcapping";
+  double cap = builder.unwrap<double>(source.getFloatOr(key, 0), 0);
+  if (cap != 0)
+    builder.fail(makeError("{0}: {1} is {2}: capped attention can't be compiled yet",
+                           source.fileName(), key, cap));
+}
+
+static float readLogitCap(ModelBuilder &builder, const Hyper &hyper) {
+  std::string key = hyper.prefix + "final_logit_softcapping";
+  double cap = builder.unwrap<double>(builder.source().getFloatOr(key, 0), 0);
+  if (cap == 0 || (cap >= 1e-3 && cap <= 1e6))
+    return float(cap);
+  builder.fail(makeError("{0}: {1} is {2}, expected 0 (no cap) or 0.001 to 1000000",
+                         builder.source().fileName(), key, cap));
+  return 0;
 }
 
 // A token without a row would be an id that the model can't be given. More
@@ -114,6 +122,7 @@ Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
   hyper.eps = float(eps);
   refuse(builder, hyper.prefix + "expert_count", "a mixture of experts");
   refuseOtherAttention(builder, hyper);
+  hyper.logitCap = readLogitCap(builder, hyper);
 
   if (auto embedding = source.requireTensor("token_embd.weight")) {
     hyper.vocabulary = (*embedding)->rows();

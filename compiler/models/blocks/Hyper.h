@@ -16,6 +16,7 @@ struct Hyper {
   int64_t kvHeads = 0; // divides heads
   int64_t headDim = 0;
   float eps = 0;
+  float logitCap = 0; // of the logits; 0: none
   int64_t vocabulary = 0; // rows of the embedding matrix
 };
 

@@ -36,6 +36,31 @@ void ModelBuilder::describe(const llvm::Twine &place) {
   location = mlir::NameLoc::get(builder.getStringAttr(place));
 }
 
+double ModelBuilder::number(const std::string &key, double otherwise, double low, double high) {
+  double value = unwrap<double>(from.getFloatOr(key, otherwise), otherwise);
+  if (value >= low && value <= high)
+    return value;
+  fail(makeError("{0}: {1} is {2}, expected {3} to {4}", from.fileName(), key, value, low, high));
+  return otherwise;
+}
+
+std::vector<int64_t> ModelBuilder::layerNumbers(const std::string &key, int64_t layers,
+                                                int64_t otherwise) {
+  std::vector<int64_t> same(layers, otherwise);
+  if (!from.hasKey(key))
+    return same;
+  if (!from.isArray(key)) {
+    same.assign(layers, unwrap<std::optional<int64_t>>(from.getInt(key), otherwise).value());
+    return same;
+  }
+  auto entries = unwrap<std::optional<std::vector<int64_t>>>(from.getIntArray(key), std::nullopt);
+  if (entries && int64_t(entries->size()) == layers)
+    return *entries;
+  fail(makeError("{0}: {1} has {2} entries for {3} layers", from.fileName(), key,
+                 entries ? entries->size() : 0, layers));
+  return same;
+}
+
 bool ModelBuilder::hasTensor(const llvm::Twine &name) const {
   return from.findTensor(name.str()) != nullptr;
 }
@@ -43,11 +68,17 @@ bool ModelBuilder::hasTensor(const llvm::Twine &name) const {
 void ModelBuilder::markUsed(const llvm::Twine &name) { used.insert(name.str()); }
 
 // `shape` is in the order of the IR: rows, then columns.
-Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape) {
-  auto [place, isNew] = values.try_emplace(name);
+Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape,
+                          const RowView *view) {
+  std::string key = name;
+  if (view)
+    key += llvm::formatv(" {0} {1} {2}", view->first, view->run, view->stride).str();
+  auto [place, isNew] = values.try_emplace(key);
   if (!isNew)
     return place->second;
   llvm::SmallVector<int64_t> sizes(llvm::reverse(shape));
+  if (view)
+    sizes.back() = view->total;
   llvm::StringRef format = "f32";
   if (auto tensor = from.requireTensor(name, sizes)) {
     format = (*tensor)->format->name;
@@ -62,7 +93,10 @@ Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape
   used.insert(name);
   auto type = mlir::RankedTensorType::get(shape, builder.getF32Type());
   auto where = mlir::NameLoc::get(builder.getStringAttr(name));
-  place->second = lm::WeightOp::create(builder, where, type, name, format);
+  mlir::DenseI64ArrayAttr rows;
+  if (view)
+    rows = builder.getDenseI64ArrayAttr({view->first, view->run, view->stride});
+  place->second = lm::WeightOp::create(builder, where, type, name, format, rows);
   return place->second;
 }
 
@@ -70,8 +104,35 @@ Value ModelBuilder::matrix(const llvm::Twine &name, int64_t rows, int64_t cols) 
   return named(name.str(), {rows, cols});
 }
 
+Value ModelBuilder::matrix(const llvm::Twine &name, int64_t rows, int64_t cols,
+                           const RowView &view) {
+  return named(name.str(), {rows, cols}, &view);
+}
+
 Value ModelBuilder::vector(const llvm::Twine &name, int64_t count) {
   return named(name.str(), {count});
+}
+
+std::vector<float> ModelBuilder::readVector(const llvm::Twine &name, int64_t count) {
+  std::vector<float> values(count);
+  used.insert(name.str());
+  auto tensor = from.requireTensor(name.str(), {count});
+  if (!tensor) {
+    fail(tensor.takeError());
+    return values;
+  }
+  const FormatSpec &format = *(*tensor)->format;
+  if (format.kind == ElementKind::Quantized) {
+    fail(makeError("{0}: tensor {1} is a vector in the format {2}; vectors must be in a float format",
+                   from.fileName(), quote(name.str()), format.name));
+    return values;
+  }
+  // A vector is one row.
+  std::vector<uint8_t> bytes((*tensor)->rowBytes());
+  (*tensor)->readRows(0, 1, bytes.data());
+  for (int64_t i = 0; i < count; ++i)
+    format.decodeBlock(bytes.data() + i * format.blockBytes, &values[i]);
+  return values;
 }
 
 Value ModelBuilder::input(lm::InputKind kind) {
@@ -100,12 +161,29 @@ Value ModelBuilder::linear(Value input, const llvm::Twine &name, int64_t rows, B
   return op.getResult(0);
 }
 
+Value ModelBuilder::linear(Value input, const llvm::Twine &name, int64_t rows,
+                           const RowView &view) {
+  Value weight = matrix(name + ".weight", rows, lm::widthOf(input), view);
+  auto where = mlir::NameLoc::get(builder.getStringAttr(name));
+  auto op = lm::LinearOp::create(builder, where, mlir::TypeRange{lm::rowsType(context(), rows)},
+                                 input, mlir::ValueRange{weight}, mlir::ValueRange());
+  return op.getResult(0);
+}
+
 Value ModelBuilder::rmsNorm(Value input, const llvm::Twine &name, int64_t over, float eps) {
   Value scale = vector(name + ".weight", over);
   return create<lm::RmsNormOp>(input.getType(), input, scale, uint64_t(over), llvm::APFloat(eps));
 }
 
 Value ModelBuilder::add(Value lhs, Value rhs) { return create<lm::AddOp>(lhs.getType(), lhs, rhs); }
+
+Value ModelBuilder::mul(Value lhs, Value rhs) { return create<lm::MulOp>(lhs.getType(), lhs, rhs); }
+
+Value ModelBuilder::scale(Value input, float factor) {
+  if (factor == 1.0f)
+    return input;
+  return create<lm::ScaleOp>(input.getType(), input, llvm::APFloat(factor));
+}
 
 llvm::Error ModelBuilder::checkAllUsed() const {
   for (const TensorInfo &tensor : from.tensors())

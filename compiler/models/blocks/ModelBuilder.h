@@ -21,6 +21,16 @@ namespace izhc {
 
 enum class Bias { None, Optional, Required };
 
+// A part of the rows of a tensor of `total` rows: row r of the part is row
+// first + (r / run) * stride + r % run.
+struct RowView {
+  int64_t first, run, stride, total;
+  // `count` rows that lie together.
+  static RowView together(int64_t first, int64_t count, int64_t total) {
+    return {first, count, count, total};
+  }
+};
+
 class ModelBuilder {
 public:
   ModelBuilder(const ModelSource &source, mlir::MLIRContext &context);
@@ -37,12 +47,21 @@ public:
     return otherwise;
   }
 
+  // The number at `key`, or `otherwise` without it; one outside of low..high is
+  // an error.
+  double number(const std::string &key, double otherwise, double low, double high);
+  // One number a layer: of the array at `key`, or the number there, or `otherwise`.
+  std::vector<int64_t> layerNumbers(const std::string &key, int64_t layers, int64_t otherwise);
   bool hasTensor(const llvm::Twine &name) const;
   // Counts a tensor as used though no op names it.
   void markUsed(const llvm::Twine &name);
   // The tensor `name` with exactly this shape. One op for each name.
   mlir::Value matrix(const llvm::Twine &name, int64_t rows, int64_t cols);
   mlir::Value vector(const llvm::Twine &name, int64_t count);
+  // `rows` rows of a larger matrix.
+  mlir::Value matrix(const llvm::Twine &name, int64_t rows, int64_t cols, const RowView &view);
+  // The values of a vector, for what the compiler computes from them.
+  std::vector<float> readVector(const llvm::Twine &name, int64_t count);
 
   mlir::Value input(lm::InputKind kind);
   mlir::Value constant(llvm::StringRef name, llvm::ArrayRef<float> values);
@@ -51,9 +70,14 @@ public:
   // Uses the tensors NAME.weight and, as `bias` says, NAME.bias.
   mlir::Value linear(mlir::Value input, const llvm::Twine &name, int64_t rows,
                      Bias bias = Bias::Optional);
+  // The product with some rows of NAME.weight; without bias.
+  mlir::Value linear(mlir::Value input, const llvm::Twine &name, int64_t rows, const RowView &view);
   // Uses the tensor NAME.weight of `over` values.
   mlir::Value rmsNorm(mlir::Value input, const llvm::Twine &name, int64_t over, float eps);
   mlir::Value add(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
+  // A factor of 1 adds no op.
+  mlir::Value scale(mlir::Value input, float factor);
 
   // For ops that have no function here.
   template <typename Op, typename... Args> Op create(Args &&...args) {
@@ -68,7 +92,8 @@ public:
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> finish(mlir::Value logits);
 
 private:
-  mlir::Value named(const std::string &name, llvm::ArrayRef<int64_t> shape);
+  mlir::Value named(const std::string &name, llvm::ArrayRef<int64_t> shape,
+                    const RowView *view = nullptr);
   llvm::Error checkAllUsed() const;
 
   const ModelSource &from;

@@ -6,9 +6,35 @@
 
 namespace izhc {
 
+// Where a model's angles come from, for models with more than one kind.
+struct RopeOptions {
+  // Keys behind the architecture's name.
+  const char *baseKey = "rope.freq_base";
+  double base = 10000; // without that key
+  const char *dimensionKey = "rope.dimension_count";
+  int64_t headDim = 0; // 0: the model's
+  // Whether rope.scaling.* and the tensor of divisors apply.
+  bool scaled = true;
+  // Whether the limits of yarn's ramp are rounded to whole numbers.
+  bool roundedRamp = true;
+  // Growth of the magnitude, see lm.rope_angles.
+  float growth = 0;
+  int64_t period = 1;
+};
+
 // The lm.rope_angles of this step, of rope.dimension_count values (the whole
-// head if the key is missing), with rope.freq_base, rope.scaling.* and the
-// divisors of the tensor rope_freqs.weight where they are given.
-mlir::Value ropeAngles(ModelBuilder &builder, const Hyper &hyper);
+// head if the key is missing), with rope.freq_base, rope.scaling.* (linear,
+// llama3, yarn, longrope) and the divisors of the tensor rope_freqs.weight where
+// they are given.
+mlir::Value ropeAngles(ModelBuilder &builder, const Hyper &hyper, const RopeOptions &options = {});
+
+// How rows are stored by architectures whose GGUF files have them as pairs:
+// halves where rope.halves says so.
+lm::RopeStyle storedPairs(ModelBuilder &builder, const Hyper &hyper);
+
+// The tokens for which the model's angles are right: with longrope the length
+// that the model was first trained for if its context is longer, since the
+// factors of longer texts would spoil short ones.
+int64_t ropeContext(ModelBuilder &builder, const Hyper &hyper);
 
 } // namespace izhc

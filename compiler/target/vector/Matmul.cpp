@@ -1,5 +1,5 @@
 // pack.matmul: the loops over tiles and rows around TileProduct, and the
-// epilogues store, add and silu_gate.
+// epilogues.
 
 #include "compiler/target/vector/Products.h"
 
@@ -31,7 +31,7 @@ class MatmulEmitter {
 public:
   MatmulEmitter(KernelFrame &frame, pack::MatmulOp op)
       : frame(frame), k(frame.k), op(op), act(llvm::cast<pack::ActType>(op.getAct().getType())),
-        layout(act), gated(op.getEpilogue() == pack::Epilogue::SiluGate) {}
+        layout(act), gated(pack::isGated(op.getEpilogue())) {}
 
   LogicalResult emit();
 
@@ -150,12 +150,25 @@ void MatmulEmitter::columns(llvm::ArrayRef<Segment> segments, Value tile, Value 
     Value result = sumAt(segments[0], tile, row, column, lanes, 0);
     Value to = k.at(base, offset);
     float scale = op.getScale().convertToFloat();
-    if (gated) {
+    auto scaled = [&] { return scale == 1.0f ? result : k.mul(result, k.constFloat(type, scale)); };
+    switch (op.getEpilogue()) {
+    case pack::Epilogue::Store:
+      result = scaled();
+      break;
+    case pack::Epilogue::Add:
+      result = k.add(k.load(type, to, 4), scaled());
+      break;
+    case pack::Epilogue::SiluGate:
       result = k.mul(k.silu(result), sumAt(segments[1], tile, row, column, lanes, 1));
-    } else if (op.getEpilogue() == pack::Epilogue::Add) {
-      if (scale != 1.0f)
-        result = k.mul(result, k.constFloat(type, scale));
-      result = k.add(k.load(type, to, 4), result);
+      break;
+    case pack::Epilogue::GeluGate:
+      result = k.mul(k.gelu(result), sumAt(segments[1], tile, row, column, lanes, 1));
+      break;
+    case pack::Epilogue::SoftCap: {
+      Value cap = k.constFloat(type, scale), inverse = k.constFloat(type, 1.0 / scale);
+      result = k.mul(cap, k.tanh(k.mul(result, inverse)));
+      break;
+    }
     }
     k.store(result, to, 4);
   });

@@ -17,6 +17,10 @@ LogicalResult emitBody(KernelFrame &frame, Operation *op) {
       .Case([&](pack::MatmulOp op) { return emitMatmul(frame, op); })
       .Case([&](pack::MatmulHeadsOp op) { return emitMatmulHeads(frame, op); })
       .Case([&](pack::AttentionOp op) { return emitAttention(frame, op); })
+      .Case([&](pack::MapOp op) { return emitMap(frame, op); })
+      .Case([&](pack::NormOp op) { return emitNorm(frame, op); })
+      .Case([&](pack::RopeOp op) { return emitRope(frame, op); })
+      .Case([&](pack::AppendOp op) { return emitAppend(frame, op); })
       .Default([](Operation *op) { return op->emitError("no vector code for this operation"); });
 }
 

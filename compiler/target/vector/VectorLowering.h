@@ -35,6 +35,10 @@ llvm::LogicalResult emitQuantize(KernelFrame &frame, pack::QuantizeOp op);
 llvm::LogicalResult emitMatmul(KernelFrame &frame, pack::MatmulOp op);
 llvm::LogicalResult emitMatmulHeads(KernelFrame &frame, pack::MatmulHeadsOp op);
 llvm::LogicalResult emitAttention(KernelFrame &frame, pack::AttentionOp op);
+llvm::LogicalResult emitMap(KernelFrame &frame, pack::MapOp op);
+llvm::LogicalResult emitNorm(KernelFrame &frame, pack::NormOp op);
+llvm::LogicalResult emitRope(KernelFrame &frame, pack::RopeOp op);
+llvm::LogicalResult emitAppend(KernelFrame &frame, pack::AppendOp op);
 
 // Replaces every plan.kernel of `module` by vector code; `pack.dot` remains.
 llvm::LogicalResult lowerKernelsToVectors(mlir::ModuleOp module, const VectorMachine &machine);

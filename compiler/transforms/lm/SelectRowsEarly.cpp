@@ -13,7 +13,8 @@ namespace {
 
 // True if row i of the result depends on row i of operand 0 and on no other.
 bool isRowWise(mlir::Operation *op) {
-  return llvm::isa<lm::RmsNormOp, lm::LinearOp, lm::SiluOp, lm::ScaleOp>(op);
+  return llvm::isa<lm::RmsNormOp, lm::LinearOp, lm::SiluOp, lm::GeluOp, lm::SigmoidOp,
+                   lm::SoftCapOp, lm::SliceOp, lm::ScaleOp>(op);
 }
 
 struct MoveUp : mlir::OpRewritePattern<lm::SelectRowsOp> {

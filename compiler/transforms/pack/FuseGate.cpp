@@ -1,4 +1,4 @@
-// Makes lm.mul(lm.silu(gate), up) the epilogue of the two products together.
+// Makes lm.mul(lm.silu(gate), up), or lm.gelu instead, the epilogue of the two products together.
 
 #include "compiler/transforms/pack/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -25,14 +25,14 @@ struct Fuse : mlir::OpRewritePattern<lm::MulOp> {
   llvm::LogicalResult matchAndRewrite(lm::MulOp op,
                                       mlir::PatternRewriter &rewriter) const override {
     mlir::Value other = op.getRhs();
-    auto silu = op.getLhs().getDefiningOp<lm::SiluOp>();
-    if (!silu) {
-      silu = op.getRhs().getDefiningOp<lm::SiluOp>();
+    mlir::Operation *bent = op.getLhs().getDefiningOp();
+    if (!llvm::isa_and_nonnull<lm::SiluOp, lm::GeluOp>(bent)) {
+      bent = op.getRhs().getDefiningOp();
       other = op.getLhs();
     }
-    if (!silu || !silu->hasOneUse())
-      return rewriter.notifyMatchFailure(op, "no factor is a silu of its own");
-    pack::MatmulOp gate = plainProduct(silu.getInput()), up = plainProduct(other);
+    if (!llvm::isa_and_nonnull<lm::SiluOp, lm::GeluOp>(bent) || !bent->hasOneUse())
+      return rewriter.notifyMatchFailure(op, "no factor is a silu or gelu of its own");
+    pack::MatmulOp gate = plainProduct(bent->getOperand(0)), up = plainProduct(other);
     if (!gate || !up)
       return rewriter.notifyMatchFailure(op, "gate or up is no plain product of its own");
     if (gate.getAct() != up.getAct())
@@ -44,9 +44,12 @@ struct Fuse : mlir::OpRewritePattern<lm::MulOp> {
     llvm::append_range(biases, up.getBiases());
     rewriter.replaceOpWithNewOp<pack::MatmulOp>(
         op, op.getType(), gate.getAct(), weights, biases, mlir::Value(),
-        pack::EpilogueAttr::get(getContext(), pack::Epilogue::SiluGate), gate.getScaleAttr(),
+        pack::EpilogueAttr::get(getContext(), llvm::isa<lm::SiluOp>(bent)
+                                                  ? pack::Epilogue::SiluGate
+                                                  : pack::Epilogue::GeluGate),
+        gate.getScaleAttr(),
         gate.getRowSetAttr(), mlir::Value());
-    rewriter.eraseOp(silu);
+    rewriter.eraseOp(bent);
     rewriter.eraseOp(gate);
     rewriter.eraseOp(up);
     return mlir::success();

@@ -4,6 +4,7 @@
 #include "compiler/formats/Format.h"
 #include "compiler/transforms/pack/ActTypes.h"
 #include "compiler/transforms/pack/Passes.h"
+#include "compiler/transforms/pack/RowSets.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace izhc {
@@ -15,22 +16,6 @@ namespace {
 
 using llvm::LogicalResult;
 using mlir::Value;
-
-// Output rows come from a selection; everything else has one row a token.
-pack::RowSet rowSetOf(Value value) {
-  while (mlir::Operation *op = value.getDefiningOp()) {
-    if (llvm::isa<lm::SelectRowsOp>(op))
-      return pack::RowSet::Outputs;
-    if (auto quantize = llvm::dyn_cast<pack::QuantizeOp>(op))
-      return quantize.getRowSet();
-    if (auto matmul = llvm::dyn_cast<pack::MatmulOp>(op))
-      return matmul.getRowSet();
-    if (!llvm::isa<lm::RmsNormOp, lm::SiluOp, lm::ScaleOp, lm::AddOp, lm::MulOp, lm::RopeOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return pack::RowSet::Tokens;
-}
 
 struct Lowering {
   bool exact = false;
@@ -57,7 +42,8 @@ struct Lowering {
              << op.getName() << "' has " << cols << " columns, but its format '" << op.getFormat()
              << "' needs a multiple of " << format->blockWeights;
     auto packed = pack::WeightType::get(op.getContext(), rows, cols, op.getFormatAttr());
-    matrices[op] = pack::PackWeightOp::create(builder, op.getLoc(), packed, op.getNameAttr());
+    matrices[op] = pack::PackWeightOp::create(builder, op.getLoc(), packed, op.getNameAttr(),
+                                               op.getViewAttr());
     return mlir::success();
   }
 
@@ -98,7 +84,8 @@ struct Lowering {
   LogicalResult lower(lm::RopeAnglesOp op) {
     mlir::OpBuilder builder(op);
     auto table = pack::RopeTableOp::create(builder, op.getLoc(), op.getType(), op.getPositions(),
-                                           op.getFrequencies(), op.getMagnitudeAttr(), Value());
+                                           op.getFrequencies(), op.getMagnitudeAttr(),
+                                           op.getGrowthAttr(), op.getPeriodAttr(), Value());
     op.replaceAllUsesWith(table.getResult());
     op.erase();
     return mlir::success();

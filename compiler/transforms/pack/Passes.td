@@ -74,7 +74,7 @@ def ShareQuantize : PackPass<"izh-share-quantize"> {
 }
 
 def FuseGate : PackPass<"izh-fuse-gate"> {
-  let summary = "makes silu(gate) * up the epilogue of one product";
+  let summary = "makes silu(gate) * up, or gelu(gate) * up, the epilogue of one product";
   let description = [{
     ```
     %g = pack.matmul %a weights(%wg)
@@ -112,6 +112,33 @@ def FuseHeads : PackPass<"izh-fuse-heads"> {
     %kr = lm.rope %k, %t               =>  %q, %d = pack.matmul_heads %a weights(...) table %t
     %d = lm.append %c keys %kr values %v            slots %s cache %c
     %o = lm.attention %qr, %d              %o = pack.attention %q cache %d tiles ...
+    ```
+  }];
+}
+
+def FuseScales : PackPass<"izh-fuse-scales"> {
+  let summary = "makes scales and caps a part of the product or look-up that they follow";
+  let description = [{
+    ```
+    %y = pack.matmul %a weights(%w)    =>  %z = pack.matmul %a weights(%w) {scale = 0.5}
+    %z = lm.scale %y by 0.5
+    ```
+    The same for lm.scale after pack.embed; lm.soft_cap becomes the epilogue
+    soft_cap of a product.
+  }];
+}
+
+def LowerRows : PackPass<"izh-lower-rows"> {
+  let summary = "gives the row ops that no pass could fuse kernels of their own";
+  let description = [{
+    What is left of lm.rms_norm, lm.rope, lm.append, lm.attention and the ops on
+    values becomes pack.norm, pack.rope, pack.append, pack.attention and
+    pack.map. A norm whose only reader adds it to other rows takes the addition
+    in, and a multiplication takes in silu, gelu or sigmoid.
+
+    ```
+    %n = lm.rms_norm %y scale %s over 64 eps 1.0e-5
+    %z = lm.add %x, %n                 =>  %z = pack.norm %y scale %s residual %x {over = 64, ...}
     ```
   }];
 }

@@ -15,7 +15,9 @@ void buildPackPasses(mlir::OpPassManager &manager, const PackOptions &options) {
   functions.addPass(createShareQuantize());
   functions.addPass(createFuseHeads());
   functions.addPass(createFuseGate());
+  functions.addPass(createFuseScales());
   functions.addPass(createFuseResidualAdd());
+  functions.addPass(createLowerRows());
   functions.addPass(mlir::createCSEPass());
   functions.addPass(mlir::createCanonicalizerPass());
 }

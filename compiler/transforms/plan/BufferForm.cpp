@@ -37,7 +37,8 @@ void create(OpBuilder &builder, pack::EmbedOp op, Arguments from) {
 void create(OpBuilder &builder, pack::RopeTableOp op, Arguments from) {
   Value positions = from.one(), frequencies = from.one();
   pack::RopeTableOp::create(builder, op.getLoc(), mlir::Type(), positions, frequencies,
-                            op.getMagnitudeAttr(), from.one());
+                            op.getMagnitudeAttr(), op.getGrowthAttr(), op.getPeriodAttr(),
+                            from.one());
 }
 
 void create(OpBuilder &builder, pack::QuantizeOp op, Arguments from) {
@@ -73,14 +74,42 @@ void create(OpBuilder &builder, pack::AttentionOp op, Arguments from) {
                             op.getScaleAttr(), op.getHeadsAttr(), op.getTileAttr(), from.one());
 }
 
+void create(OpBuilder &builder, pack::MapOp op, Arguments from) {
+  Value lhs = from.one(), rhs = from.where(op.getRhs());
+  pack::MapOp::create(builder, op.getLoc(), mlir::Type(), lhs, rhs, op.getKindAttr(),
+                      op.getFactorAttr(), op.getLhsFirstAttr(), op.getRowSetAttr(), from.one());
+}
+
+void create(OpBuilder &builder, pack::NormOp op, Arguments from) {
+  Value input = from.one(), scale = from.where(op.getScale());
+  Value residual = from.where(op.getResidual());
+  pack::NormOp::create(builder, op.getLoc(), mlir::Type(), input, scale, residual, op.getOverAttr(),
+                       op.getEpsAttr(), op.getFactorAttr(), op.getRowSetAttr(), from.one());
+}
+
+void create(OpBuilder &builder, pack::RopeOp op, Arguments from) {
+  Value input = from.one(), table = from.one();
+  pack::RopeOp::create(builder, op.getLoc(), mlir::Type(), input, table, op.getHeadDimAttr(),
+                       op.getStyleAttr(), from.one());
+}
+
+void create(OpBuilder &builder, pack::AppendOp op, Arguments from) {
+  Value keys = from.one(), values = from.one(), slots = from.one();
+  pack::AppendOp::create(builder, op.getLoc(), mlir::Type(), keys, values, slots, Value(),
+                         from.one());
+}
+
 } // namespace
 
 bool hasKernel(mlir::Operation *op) {
   return llvm::isa<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp,
-                   pack::MatmulHeadsOp, pack::AttentionOp>(op);
+                   pack::MatmulHeadsOp, pack::AttentionOp, pack::MapOp, pack::NormOp, pack::RopeOp,
+                   pack::AppendOp>(op);
 }
 
 llvm::SmallVector<Value> boundOperands(mlir::Operation *op) {
+  if (auto append = llvm::dyn_cast<pack::AppendOp>(op))
+    return {append.getKeys(), append.getValues(), append.getSlots()};
   auto matmul = llvm::dyn_cast<pack::MatmulOp>(op);
   if (!matmul)
     return llvm::to_vector(op->getOperands());
@@ -93,7 +122,8 @@ llvm::SmallVector<Value> boundOperands(mlir::Operation *op) {
 void createBufferForm(OpBuilder &builder, mlir::Operation *op, ValueRange arguments) {
   llvm::TypeSwitch<mlir::Operation *>(op)
       .Case<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp, pack::MatmulHeadsOp,
-            pack::AttentionOp>([&](auto typed) { create(builder, typed, Arguments(arguments)); });
+            pack::AttentionOp, pack::MapOp, pack::NormOp, pack::RopeOp, pack::AppendOp>(
+          [&](auto typed) { create(builder, typed, Arguments(arguments)); });
 }
 
 } // namespace izhc

@@ -27,11 +27,8 @@ bool isName(mlir::Operation *op) {
 }
 
 pack::RowSet rowSetOf(mlir::Operation *op) {
-  if (auto quantize = llvm::dyn_cast<pack::QuantizeOp>(op))
-    return quantize.getRowSet();
-  if (auto matmul = llvm::dyn_cast<pack::MatmulOp>(op))
-    return matmul.getRowSet();
-  return pack::RowSet::Tokens;
+  auto set = op->getAttrOfType<pack::RowSetAttr>("row_set");
+  return set ? set.getValue() : pack::RowSet::Tokens;
 }
 
 class Outliner {
@@ -59,8 +56,11 @@ private:
   llvm::SmallVector<plan::DispatchOp> dispatches;
 };
 
-// A new buffer, or that of the residual if the op adds in place.
+// A new buffer, or that of the residual if the op adds in place, or the cache
+// that it writes to.
 FailureOr<Place> Outliner::placeResult(mlir::Operation *op) {
+  if (auto append = llvm::dyn_cast<pack::AppendOp>(op))
+    return placement.find(append.getCache(), op);
   auto matmul = llvm::dyn_cast<pack::MatmulOp>(op);
   if (!matmul || matmul.getEpilogue() != pack::Epilogue::Add)
     return placement.addBuffer(op->getResult(0).getType(), rowSetOf(op));
@@ -129,8 +129,8 @@ LogicalResult Outliner::outline(mlir::Operation *op) {
 }
 
 LogicalResult Outliner::finish(mlir::Operation *terminator, Value logits) {
-  auto source = logits.getDefiningOp<pack::MatmulOp>();
-  if (!source || source.getRowSet() != pack::RowSet::Outputs)
+  mlir::Operation *source = logits.getDefiningOp();
+  if (!source || rowSetOf(source) != pack::RowSet::Outputs)
     return terminator->emitError("must return a product of the selected output rows");
   FailureOr<Place> place = placement.find(logits, terminator);
   if (failed(place))

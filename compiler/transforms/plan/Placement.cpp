@@ -44,7 +44,7 @@ Place Placement::addBuffer(mlir::Type type, pack::RowSet rowSet) {
 }
 
 Place Placement::placeWeight(pack::PackWeightOp op) {
-  auto [known, isNew] = weightPlaces.try_emplace(op.getName());
+  auto [known, isNew] = weightPlaces.try_emplace({op.getNameAttr(), op.getViewAttr()});
   if (!isNew)
     return known->second;
   auto type = llvm::cast<pack::WeightType>(op.getResult().getType());
@@ -108,7 +108,8 @@ void Placement::writeTables(mlir::OpBuilder &builder) const {
   for (auto [op, place] : weights) {
     auto type = llvm::cast<pack::WeightType>(place.type);
     plan::WeightOp::create(builder, op.getLoc(), op.getName(), type.getFormat().getValue(),
-                           type.getRows(), type.getCols(), place.offset, place.size);
+                           type.getRows(), type.getCols(), place.offset, place.size,
+                           op.getViewAttr());
   }
   for (auto [op, place] : vectors)
     plan::ConstantOp::create(

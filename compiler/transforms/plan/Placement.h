@@ -49,8 +49,8 @@ private:
   int64_t maxOutputs;
   int64_t arenaEnd = 0, weightEnd = 0, constantEnd = 0;
   llvm::DenseMap<mlir::Value, Place> places;
-  // By the tensor's name, so that two ops that name one tensor share it.
-  llvm::StringMap<Place> weightPlaces;
+  // By the tensor's name and view, so that two ops that name one matrix share it.
+  llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, Place> weightPlaces;
   llvm::StringMap<int64_t> stateNumbers;
   llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, Place> vectorPlaces;
   llvm::SmallVector<std::pair<pack::PackWeightOp, Place>> weights;

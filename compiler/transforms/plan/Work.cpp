@@ -33,7 +33,7 @@ static Work divide(pack::MatmulOp op) {
     bytes += count * Placement::tileBytes(type);
   }
   // Gate and up are computed together.
-  int64_t units = op.getEpilogue() == pack::Epilogue::SiluGate ? first : tiles;
+  int64_t units = pack::isGated(op.getEpilogue()) ? first : tiles;
   return {units, plan::Extent::Fixed, grainFor(units, bytes)};
 }
 
@@ -52,7 +52,7 @@ static Work divide(pack::MatmulHeadsOp op) {
 Work divideWork(mlir::Operation *op) {
   return llvm::TypeSwitch<mlir::Operation *, Work>(op)
       .Case<pack::MatmulOp, pack::MatmulHeadsOp>([](auto typed) { return divide(typed); })
-      .Case([](pack::QuantizeOp typed) { return Work{1, extentOf(typed.getRowSet()), 1}; })
+      .Case<pack::QuantizeOp, pack::MapOp, pack::NormOp>([](auto typed) { return Work{1, extentOf(typed.getRowSet()), 1}; })
       .Case([](pack::AttentionOp typed) {
         auto cache = llvm::cast<pack::KvType>(typed.getCache().getType());
         return Work{cache.getHeads(), plan::Extent::Tiles, 1};

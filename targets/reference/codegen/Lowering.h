@@ -17,6 +17,10 @@ llvm::LogicalResult emitQuantize(KernelFrameBase &frame, pack::QuantizeOp op);
 llvm::LogicalResult emitMatmul(KernelFrameBase &frame, pack::MatmulOp op);
 llvm::LogicalResult emitMatmulHeads(KernelFrameBase &frame, pack::MatmulHeadsOp op);
 llvm::LogicalResult emitAttention(KernelFrameBase &frame, pack::AttentionOp op);
+llvm::LogicalResult emitMap(KernelFrameBase &frame, pack::MapOp op);
+llvm::LogicalResult emitNorm(KernelFrameBase &frame, pack::NormOp op);
+llvm::LogicalResult emitRope(KernelFrameBase &frame, pack::RopeOp op);
+llvm::LogicalResult emitAppend(KernelFrameBase &frame, pack::AppendOp op);
 
 // Bytes of one row of a `memref<?xWxf32>`.
 inline int64_t rowBytes(mlir::Value buffer) {

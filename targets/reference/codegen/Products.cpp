@@ -63,12 +63,30 @@ void forUnits(KernelFrameBase &frame, int64_t first, int64_t count,
 
 } // namespace
 
+// What goes to `place` for the sum `y`, and `up` where the epilogue is gated.
+static Value epilogue(KernelBuilder &k, pack::MatmulOp op, Value y, Value up, Value place) {
+  Value scale = k.constFloat(k.f32(), op.getScale().convertToFloat());
+  switch (op.getEpilogue()) {
+  case pack::Epilogue::Store:
+    return k.mul(y, scale);
+  case pack::Epilogue::Add:
+    return k.add(k.load(k.f32(), place, 4), k.mul(y, scale));
+  case pack::Epilogue::SiluGate:
+    return k.mul(k.silu(y), up);
+  case pack::Epilogue::GeluGate:
+    return k.mul(k.gelu(y), up);
+  case pack::Epilogue::SoftCap:
+    return k.mul(scale, k.tanh(k.div(y, scale)));
+  }
+  return y;
+}
+
 LogicalResult emitMatmul(KernelFrameBase &frame, pack::MatmulOp op) {
   KernelBuilder &k = frame.k;
   Products products(frame, op, op.getAct());
   if (failed(products.init(op.getWeights(), op.getBiases())))
     return failure();
-  bool gated = op.getEpilogue() == pack::Epilogue::SiluGate;
+  bool gated = pack::isGated(op.getEpilogue());
   Value into = frame.address(op.getInto());
   int64_t stride = rowBytes(op.getInto());
   bool ok = true;
@@ -85,13 +103,7 @@ LogicalResult emitMatmul(KernelFrameBase &frame, pack::MatmulOp op) {
       ok &= succeeded(y) && succeeded(up);
       if (!ok)
         return;
-      Value result = *y;
-      if (gated)
-        result = k.mul(k.silu(*y), *up);
-      else if (op.getEpilogue() == pack::Epilogue::Add)
-        result = k.add(k.load(k.f32(), place, 4),
-                       k.mul(*y, k.constFloat(k.f32(), op.getScale().convertToFloat())));
-      k.store(result, place, 4);
+      k.store(epilogue(k, op, *y, *up, place), place, 4);
     };
     forUnits(frame, firstTile, tiles, [&](Value tile) {
       Value row = k.mul(tile, kTile);

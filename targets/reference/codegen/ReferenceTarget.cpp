@@ -28,6 +28,10 @@ public:
           .Case([&](pack::MatmulOp op) { return reference::emitMatmul(frame, op); })
           .Case([&](pack::MatmulHeadsOp op) { return reference::emitMatmulHeads(frame, op); })
           .Case([&](pack::AttentionOp op) { return reference::emitAttention(frame, op); })
+          .Case([&](pack::MapOp op) { return reference::emitMap(frame, op); })
+          .Case([&](pack::NormOp op) { return reference::emitNorm(frame, op); })
+          .Case([&](pack::RopeOp op) { return reference::emitRope(frame, op); })
+          .Case([&](pack::AppendOp op) { return reference::emitAppend(frame, op); })
           .Default([](mlir::Operation *op) {
             return op->emitError("has no scalar form; the target 'reference' can't compile it");
           });

@@ -24,11 +24,15 @@ LogicalResult emitEmbed(KernelFrameBase &frame, pack::EmbedOp op) {
 
 LogicalResult emitRopeTable(KernelFrameBase &frame, pack::RopeTableOp op) {
   KernelBuilder &k = frame.k;
-  Value magnitude = k.constFloat(k.f32(), op.getMagnitude().convertToFloat());
   int64_t count = cast<MemRefType>(op.getFrequencies().getType()).getDimSize(0);
   k.loop(frame.begin, frame.end, 1, [&](Value token) {
     Value at = k.at(frame.address(op.getPositions()), k.mul(token, 4));
-    Value position = k.intToFloat(k.load(k.i32(), at, 4));
+    Value number = k.load(k.i32(), at, 4), position = k.intToFloat(number);
+    Value periods = k.intToFloat(k.div(number, int64_t(op.getPeriod())));
+    Value growth = k.mul(k.constFloat(k.f32(), op.getGrowth().convertToFloat()),
+                         k.log(k.add(periods, k.constFloat(k.f32(), 1.0))));
+    Value magnitude = k.mul(k.constFloat(k.f32(), op.getMagnitude().convertToFloat()),
+                            k.add(growth, k.constFloat(k.f32(), 1.0)));
     Value out = k.at(frame.address(op.getInto()), k.mul(token, rowBytes(op.getInto())));
     k.loop(k.constI64(0), k.constI64(count), 1, [&](Value i) {
       Value angle = k.mul(position, loadFloat(k, frame.address(op.getFrequencies()), i));

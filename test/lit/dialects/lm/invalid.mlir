@@ -140,3 +140,35 @@ func.func @rows_of_unknown_width(%x: tensor<?x?xf32>) {
   %y = lm.silu %x : tensor<?x?xf32>
   return
 }
+
+// -----
+
+func.func @view_of_a_vector() {
+  // expected-error @+1 {{is a view of something that is no matrix}}
+  %w = lm.weight "w" format "f32" view [0, 4, 4] : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @view_numbers() {
+  // expected-error @+1 {{needs a view of three numbers: first row, rows of a run, and from one run to the next}}
+  %w = lm.weight "w" format "f32" view [0, 4, 2] : tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @cap(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{needs a cap above zero}}
+  %y = lm.soft_cap %x at 0.0 : tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @slice(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{takes 4 columns from 5 on of 8}}
+  %y = lm.slice %x from 5 : tensor<?x8xf32> -> tensor<?x4xf32>
+  return
+}

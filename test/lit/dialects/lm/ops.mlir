@@ -48,6 +48,19 @@ func.func @step() -> tensor<?x100xf32> {
   %s = lm.silu %o : tensor<?x64xf32>
   // CHECK: lm.mul %{{.*}}, %{{.*}} : tensor<?x64xf32>
   %m = lm.mul %s, %o : tensor<?x64xf32>
+  // CHECK: lm.gelu %{{.*}} : tensor<?x64xf32>
+  %ge = lm.gelu %m : tensor<?x64xf32>
+  // CHECK: lm.sigmoid %{{.*}} : tensor<?x64xf32>
+  %si = lm.sigmoid %ge : tensor<?x64xf32>
+  // CHECK: lm.soft_cap %{{.*}} at 3.000000e+01 : tensor<?x64xf32>
+  %capped = lm.soft_cap %si at 30.0 : tensor<?x64xf32>
+  // CHECK: lm.slice %{{.*}} from 16 : tensor<?x64xf32> -> tensor<?x8xf32>
+  %part = lm.slice %capped from 16 : tensor<?x64xf32> -> tensor<?x8xf32>
+  // CHECK: lm.weight "qkv" format "f16" view [64, 32, 48] : tensor<64x64xf32>
+  %view = lm.weight "qkv" format "f16" view [64, 32, 48] : tensor<64x64xf32>
+  // CHECK: lm.rope_angles %{{.*}} {growth = 1.000000e-01 : f32, period = 16 : i64}
+  %growing = lm.rope_angles %positions, %frequencies {growth = 0.1 : f32, period = 16}
+      : (tensor<?xi32>, tensor<2xf32>) -> tensor<?x4xf32>
   // CHECK: lm.scale %{{.*}} by 5.000000e-01 : tensor<?x64xf32>
   %half = lm.scale %m by 0.5 : tensor<?x64xf32>
   // CHECK: lm.add %{{.*}}, %{{.*}} : tensor<?x64xf32>

@@ -213,3 +213,53 @@ func.func @heads(%q: tensor<?x48xf32>, %c: !kv, %i: tensor<?xi32>) {
       : (tensor<?x48xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x48xf32>
   return
 }
+
+// -----
+
+func.func @map_columns(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{reads columns that its left operand doesn't have}}
+  %y = pack.map scale %x {lhs_first = 5} : (tensor<?x8xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @map_operands(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{has the wrong count of operands for its kind}}
+  %y = pack.map mul %x : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @norm_runs(%x: tensor<?x8xf32>) {
+  // expected-error @+1 {{can't cut its rows into such runs}}
+  %y = pack.norm %x {over = 3, eps = 0.0 : f32} : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @rope_heads(%x: tensor<?x8xf32>, %t: tensor<?x4xf32>) {
+  // expected-error @+1 {{can't cut its rows into heads}}
+  %y = pack.rope %x table %t {head_dim = 3, style = 1 : i32} : (tensor<?x8xf32>, tensor<?x4xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @rope_values(%x: tensor<?x8xf32>, %t: tensor<?x6xf32>) {
+  // expected-error @+1 {{can only turn an even number of a head's values}}
+  %y = pack.rope %x table %t {head_dim = 4, style = 1 : i32} : (tensor<?x8xf32>, tensor<?x6xf32>) -> tensor<?x8xf32>
+  return
+}
+
+// -----
+
+!kv = !pack.kv<1 x 8, page 64>
+
+func.func @append_cache(%x: tensor<?x8xf32>, %s: tensor<?xi32>) {
+  // expected-error @+1 {{takes the cache it returns, or writes to one}}
+  %y = pack.append %x, %x slots %s : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?xi32>) -> !kv
+  return
+}

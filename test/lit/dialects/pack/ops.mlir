@@ -45,6 +45,19 @@ func.func @tensors(%s: tensor<64xf32>, %h: tensor<16xf32>) -> (tensor<?x64xf32>,
   // CHECK: pack.quantize %{{.*}} indices %{{.*}} {row_set = 1 : i32}
   %out = pack.quantize %y indices %rows {row_set = 1 : i32} : (tensor<?x64xf32>, tensor<?xi32>) -> !f
   %z = pack.matmul %out weights(%w) {row_set = 1 : i32} : (!f, !w) -> tensor<?x64xf32>
+  // CHECK: pack.weight "w" view [0, 16, 48] : !pack.weight<64 x 64, "f16">
+  %view = pack.weight "w" view [0, 16, 48] : !w
+  // CHECK: pack.map soft_cap %{{.*}} {factor = 3.000000e+01 : f32, row_set = 1 : i32} : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  %capped = pack.map soft_cap %z {factor = 30.0 : f32, row_set = 1 : i32} : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  // CHECK: pack.map silu %{{.*}}, %{{.*}} {lhs_first = 32 : i64} : (tensor<?x64xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %e = pack.map scale %y {lhs_first = 8} : (tensor<?x64xf32>) -> tensor<?x8xf32>
+  %gated = pack.map silu %y, %e {lhs_first = 32} : (tensor<?x64xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // CHECK: pack.norm %{{.*}} scale %{{.*}} residual %{{.*}} {eps = 9.99999974E-6 : f32, over = 16 : i64}
+  %n = pack.norm %y scale %h residual %x {over = 16, eps = 1.0e-5 : f32} : (tensor<?x64xf32>, tensor<16xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
+  // CHECK: pack.rope %{{.*}} table %{{.*}} {head_dim = 16 : i64, style = 2 : i32}
+  %r = pack.rope %n table %t {head_dim = 16, style = 2 : i32} : (tensor<?x64xf32>, tensor<?x4xf32>) -> tensor<?x64xf32>
+  // CHECK: pack.append %{{.*}}, %{{.*}} slots %{{.*}} cache %{{.*}} : (tensor<?x64xf32>, tensor<?x64xf32>, tensor<?xi32>, !pack.kv<4 x 16, page 64>) -> !pack.kv<4 x 16, page 64>
+  %f2 = pack.append %r, %n slots %slots cache %c : (tensor<?x64xf32>, tensor<?x64xf32>, tensor<?xi32>, !kv) -> !kv
   return %z, %g : tensor<?x64xf32>, tensor<?x64xf32>
 }
 

@@ -47,3 +47,8 @@ plan.dispatch @k spaces [0, 0] offsets [0] sizes [4, 4] units 1 per fixed grain 
 
 // expected-error @+1 {{needs at least one unit and a grain of at least one}}
 plan.dispatch @k spaces [0] offsets [0] sizes [4] units 1 per fixed grain 0
+
+// -----
+
+// expected-error @+1 {{needs a view of three numbers: first row, rows of a run, and from one run to the next}}
+plan.weight "w" format "f16" rows 16 cols 64 at 0 size 2048 view [0, 16]

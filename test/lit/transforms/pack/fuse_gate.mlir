@@ -20,6 +20,22 @@ func.func @fuses(%a: !a, %wg: !w, %wu: !w) -> tensor<?x16xf32> {
 !a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
 !w = !pack.weight<16 x 64, "f16">
 
+// gelu has an epilogue of its own.
+// CHECK-LABEL: func.func @fuses_gelu
+func.func @fuses_gelu(%a: !a, %wg: !w, %wu: !w) -> tensor<?x16xf32> {
+  // CHECK-NEXT: pack.matmul %arg0 weights(%arg1, %arg2) {epilogue = 3 : i32}
+  %g = pack.matmul %a weights(%wg) : (!a, !w) -> tensor<?x16xf32>
+  %u = pack.matmul %a weights(%wu) : (!a, !w) -> tensor<?x16xf32>
+  %s = lm.gelu %g : tensor<?x16xf32>
+  %h = lm.mul %s, %u : tensor<?x16xf32>
+  return %h : tensor<?x16xf32>
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<16 x 64, "f16">
+
 // The gate's rows are read elsewhere, so they must stay.
 // CHECK-LABEL: func.func @keeps_shared_gate
 func.func @keeps_shared_gate(%a: !a, %wg: !w, %wu: !w) -> (tensor<?x16xf32>, tensor<?x16xf32>) {

@@ -1,0 +1,40 @@
+// Granite 3, dense: a llama with four multipliers.
+
+#include "compiler/models/blocks/Decoder.h"
+#include "compiler/models/blocks/DecoderFolder.h"
+#include "compiler/models/blocks/Rope.h"
+#include <cmath>
+
+namespace izhc::models {
+
+static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
+  return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
+    DecoderStyle style;
+    auto factor = [&](const char *name, double otherwise) {
+      return float(builder.number(hyper.prefix + name, otherwise, 1e-6, 1e6));
+    };
+    style.attention.rope = storedPairs(builder, hyper);
+    style.attention.angles = ropeAngles(builder, hyper);
+    style.attention.scale = factor("attention.scale", 1 / std::sqrt(double(hyper.headDim)));
+    style.embeddingScale = factor("embedding_scale", 1);
+    style.residualScale = factor("residual_scale", 1);
+    style.logitScale = 1 / factor("logit_scale", 1);
+    return style;
+  });
+}
+
+static void keys(FolderKeys &keys) {
+  halvesKeys(keys);
+  keys.copy("attention.scale", "attention_multiplier");
+  keys.copy("embedding_scale", "embedding_multiplier");
+  keys.copy("residual_scale", "residual_multiplier");
+  keys.copy("logit_scale", "logits_scaling");
+}
+
+static constexpr llvm::StringRef kNames[] = {"granite"};
+static constexpr llvm::StringRef kTypes[] = {"granite"};
+static const FolderMap kFolder = {kTypes, "granite", {}, decoderTensors, keys};
+extern const ModelSpec kGranite;
+const ModelSpec kGranite = {kNames, build, &kFolder};
+
+} // namespace izhc::models

@@ -1,0 +1,37 @@
+// Ministral 3: a llama with yarn whose queries grow with the logarithm of their
+// position.
+
+#include "compiler/models/blocks/Decoder.h"
+#include "compiler/models/blocks/DecoderFolder.h"
+#include "compiler/models/blocks/Rope.h"
+
+namespace izhc::models {
+
+static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
+  return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
+    DecoderStyle style;
+    style.attention.rope = storedPairs(builder, hyper);
+    style.attention.angles = ropeAngles(builder, hyper);
+    RopeOptions queries;
+    queries.growth = float(builder.number(hyper.prefix + "attention.temperature_scale", 0, 0, 1e3));
+    queries.period = int64_t(builder.number(
+        hyper.prefix + "rope.scaling.original_context_length", hyper.context, 1, 1 << 30));
+    if (queries.growth != 0)
+      style.attention.queryAngles = ropeAngles(builder, hyper, queries);
+    return style;
+  });
+}
+
+static void keys(FolderKeys &keys) {
+  halvesKeys(keys);
+  keys.copy("attention.temperature_scale", "rope_parameters.llama_4_scaling_beta");
+  keys.copy("rope.scaling.yarn_log_multiplier", "rope_parameters.mscale_all_dim");
+}
+
+static constexpr llvm::StringRef kNames[] = {"mistral3"};
+static constexpr llvm::StringRef kTypes[] = {"ministral3"};
+static const FolderMap kFolder = {kTypes, "mistral3", {}, decoderTensors, keys};
+extern const ModelSpec kMistral3;
+const ModelSpec kMistral3 = {kNames, build, &kFolder};
+
+} // namespace izhc::models
