@@ -27,7 +27,12 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 
 static void keys(FolderKeys &keys) {
   halvesKeys(keys);
-  keys.copy(kTurned, "no_rope_layers");
+  std::vector<int64_t> turned;
+  if (const Json *list = keys.find("no_rope_layers"))
+    for (const Json &item : list->items())
+      turned.push_back(item.asInt().value_or(1));
+  if (!turned.empty())
+    keys.set(kTurned, turned);
 }
 
 static constexpr llvm::StringRef kNames[] = {"smollm3"};

@@ -64,7 +64,10 @@ Value gatedMlp(ModelBuilder &builder, const Hyper &hyper, const std::string &lay
                Gating gating) {
   int64_t width = hyper.feedForward;
   Value gate, up;
-  if (builder.hasTensor(layer + ".ffn_gate.weight")) {
+  const TensorInfo *both = builder.source().findTensor(layer + ".ffn_up.weight");
+  bool together = both && both->rows() == 2 * width &&
+                  !builder.hasTensor(layer + ".ffn_gate.weight");
+  if (!together) {
     gate = builder.linear(input, layer + ".ffn_gate", width);
     up = builder.linear(input, layer + ".ffn_up", width);
   } else {
