@@ -50,9 +50,6 @@ const char *obstacle(HeadChain q, HeadChain k, HeadChain v, int64_t dim) {
     return "values are normed or turned";
   if (q.matmul.getAct() != k.matmul.getAct() || q.matmul.getAct() != v.matmul.getAct())
     return "queries, keys and values read different activations";
-  if (q.matmul.getBiases().size() != k.matmul.getBiases().size() ||
-      q.matmul.getBiases().size() != v.matmul.getBiases().size())
-    return "only some of queries, keys and values have a bias";
   if (bool(q.rope) != bool(k.rope))
     return "only one of queries and keys is turned";
   if (q.rope &&
@@ -105,6 +102,14 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     return pack::PackInputOp::create(rewriter, loc, type, kind);
   }
 
+  // The bias of a product that has none, beside ones that have.
+  static Value zeros(mlir::PatternRewriter &rewriter, mlir::Location loc, int64_t count) {
+    auto type = mlir::RankedTensorType::get({count}, rewriter.getF32Type());
+    llvm::SmallVector<float> values(count, 0.0f);
+    return pack::PackVectorOp::create(rewriter, loc, type, ("zeros." + llvm::Twine(count)).str(),
+                                      rewriter.getDenseF32ArrayAttr(values));
+  }
+
   static std::pair<Value, Value> makeProducts(mlir::PatternRewriter &rewriter, lm::AttentionOp op,
                                               lm::StateOp state, HeadChain q, HeadChain k,
                                               HeadChain v) {
@@ -114,9 +119,14 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     Value cache = pack::PackStateOp::create(rewriter, state.getLoc(), kv, state.getNameAttr());
     Value slots = input(rewriter, loc, pack::StepInput::Slots);
     llvm::SmallVector<Value> weights, biases;
+    bool biased = llvm::any_of(llvm::ArrayRef{q.matmul, k.matmul, v.matmul},
+                               [](pack::MatmulOp matmul) { return !matmul.getBiases().empty(); });
     for (pack::MatmulOp matmul : {q.matmul, k.matmul, v.matmul}) {
       llvm::append_range(weights, matmul.getWeights());
-      llvm::append_range(biases, matmul.getBiases());
+      if (biased && matmul.getBiases().empty())
+        biases.push_back(zeros(rewriter, loc, lm::widthOf(matmul.getResult())));
+      else
+        llvm::append_range(biases, matmul.getBiases());
     }
     auto rope = pack::RopeStyle::None;
     Value table;

@@ -122,3 +122,24 @@ func.func @keeps_bare_cache(%q: tensor<?x32xf32>) -> tensor<?x32xf32> {
   %o = lm.attention %q, %c heads 2 scale 0.25 : tensor<?x32xf32>, !kv
   return %o : tensor<?x32xf32>
 }
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<32 x 64, "f16">
+!kv = !lm.kv_cache<2 x 16>
+
+// Products without a bias get one of zeros beside those that have one.
+// CHECK-LABEL: func.func @fuses_single_bias
+func.func @fuses_single_bias(%a: !a, %w: !w, %b: tensor<32xf32>) -> tensor<?x32xf32> {
+  // CHECK-DAG: %[[K:.*]] = pack.vector "zeros.32" values {{.*}} : tensor<32xf32>
+  // CHECK: pack.matmul_heads %arg0 weights(%arg1, %arg1, %arg1) biases(%arg2, %{{.*}}, %{{.*}})
+  // CHECK-NOT: lm.attention
+  %c = lm.state "c" : !kv
+  %q = pack.matmul %a weights(%w) biases(%b) : (!a, !w, tensor<32xf32>) -> tensor<?x32xf32>
+  %k = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
+  %v = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
+  %d = lm.append %c keys %k values %v : !kv, tensor<?x32xf32>, tensor<?x32xf32>
+  %o = lm.attention %q, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv
+  return %o : tensor<?x32xf32>
+}
