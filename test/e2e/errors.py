@@ -1,6 +1,7 @@
 """What users do wrong ends with a status and a sentence, never a signal."""
 
 import json
+import os
 import subprocess
 
 import gguf as gguf_file
@@ -79,6 +80,18 @@ def outputs(tools, gguf, artifact):
     expect(not left, f"left behind: {left}")
 
 
+def unread(tools, gguf, artifact):
+    """A reader that leaves early (`| head`) is no error."""
+    for command in (["izhc", "inspect", gguf], ["izhc", "inspect", artifact, "--json"], ["izh-rt", "info", artifact]):
+        program, *rest = map(str, command)
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([str(tools.binaries / program), *rest], stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        expect(done.returncode == 0, f"{command} ended with {done.returncode}")
+        expect(not done.stderr, f"{command} says {done.stderr}")
+
+
 def no_threads(tools, gguf):
     """Stacks that don't fit into the address space: no thread can start."""
     limited = ["prlimit", f"--as={4 << 30}", f"--stack={16 << 30}"]
@@ -86,6 +99,29 @@ def no_threads(tools, gguf):
         raise Skip("the limits can't be set here")
     tools.refused("izhc", "compile", gguf, "--target=reference", "-o", tools.work / "new.izh", prefix=limited,
                   says=["izhc: ", "thread", "limits"])
+
+
+def little_memory(tools, gguf):
+    """Too little address space ends with a sentence wherever it runs out, in
+    this program or in the libraries that it uses."""
+    def limit(megabytes):
+        return ["prlimit", f"--as={megabytes << 20}"]
+    least = 64
+    while subprocess.run([*limit(least), tools.binaries / "izhc", "targets"], capture_output=True).returncode != 0:
+        least += 16
+        if least > 4096:
+            raise Skip("the limit can't be set here")
+    refused = 0
+    for more in range(0, 96, 6):
+        command = [*limit(least + more), str(tools.binaries / "izhc"), "compile", str(gguf),
+                   "--target=avx2,reference", "-j2", "-o", str(tools.work / "new.izh")]
+        done = subprocess.run(command, capture_output=True, timeout=60)
+        expect(done.returncode in (0, 1), f"with {least + more} MB izhc ended with {done.returncode}")
+        said = done.stderr.decode().strip()
+        expect(done.returncode == 0 or said.startswith("izhc: "), f"with {least + more} MB izhc says '{said}'")
+        refused += done.returncode
+    expect(refused, "no limit was too low")
+    return f"{refused} of 16 limits from {least} MB on are too low"
 
 
 def scratch(tools, gguf):
@@ -117,7 +153,7 @@ def with_output_norm(tools, name, value):
 def not_numbers(tools):
     """Weights that are no numbers don't compile."""
     path = with_output_norm(tools, "nan.gguf", b"\0\0\xc0\x7f")
-    tools.refused("izhc", "compile", path, "-o", tools.work / "nan.izh", says=["output_norm.weight", "not a number"])
+    tools.refused("izhc", "compile", path, "--target=reference", "-o", tools.work / "nan.izh", says=["output_norm.weight", "not a number"])
 
 
 def overflow(tools):
@@ -160,7 +196,9 @@ def run(suite, tools):
     suite.run("output that cannot be written", tools.refused, "izhc", "compile", gguf, "-o", "/nowhere/x.izh",
               says=["/nowhere"])
     suite.run("outputs", outputs, tools, gguf, artifact)
+    suite.run("a reader that left", unread, tools, gguf, artifact)
     suite.run("no threads", no_threads, tools, gguf)
+    suite.run("little memory", little_memory, tools, gguf)
     suite.run("temporary files", scratch, tools, gguf)
     suite.run("windows beyond the context", perplexity_room, tools, artifact)
     suite.run("weights that are no numbers", not_numbers, tools)

@@ -36,6 +36,13 @@ printf '[1]' >"$folder/one.json"
 mkfifo "$folder/pipe"
 full() { "$@" >/dev/full; }
 closed() { "$@" >&-; }
+# The reader has left before the first byte comes.
+unread() {
+  { sleep 0.1 && "$@"; } 2>"$folder/said" | :
+  local status=${PIPESTATUS[0]}
+  [ ! -s "$folder/said" ] || { cat "$folder/said" >&2; return 9; }
+  return "$status"
+}
 
 # ---- izh-rt
 expect 0 perplexity "$rt" --help
@@ -73,6 +80,7 @@ expect 2 'the same file' "$rt" logits "$folder/zeros" --tokens "$folder/one.json
 for lost in full closed; do
   expect 1 'cannot write to standard output: ' $lost "$rt" --help
 done
+expect 0 '' unread "$rt" --help
 for file in empty zeros missing; do
   expect 1 "$folder/$file" "$rt" "$folder/$file" -p hello
   expect 1 "$folder/$file" "$rt" run "$folder/$file" -p hello
@@ -120,6 +128,8 @@ if [ -n "$izhc" ]; then
     expect 1 'izhc: cannot write to standard output' $lost "$izhc" targets
     expect 1 'izhc: cannot write to standard output' $lost "$izhc" --help
   done
+  expect 0 '' unread "$izhc" targets
+  expect 0 '' unread "$izhc" --help
   expect 2 '' "$izhc" tokenize "$folder/zeros"
   for file in empty zeros missing; do
     expect 1 "$folder/$file" "$izhc" compile "$folder/$file" -o "$folder/out.izh"

@@ -41,6 +41,9 @@ int failed(const std::string &sentence) {
 int failed(const izh_error &error) { return failed(std::string(error.message)); }
 
 int cannotPrint() {
+  // A reader that left early (`| head`) has what it wanted.
+  if (errno == EPIPE)
+    return kDone;
   std::string reason = errno ? std::string(": ") + strerror(errno) : "";
   return failed("cannot write to standard output" + reason);
 }

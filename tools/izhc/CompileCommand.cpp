@@ -57,6 +57,14 @@ static llvm::Error checkOutput(llvm::StringRef model, llvm::StringRef output) {
   return llvm::Error::success();
 }
 
+// Code generation comes before the first byte is written, so this is looked at first.
+static llvm::Error checkFolder(llvm::StringRef output) {
+  llvm::StringRef folder = path::parent_path(output);
+  if (!folder.empty() && !fs::is_directory(folder))
+    return makeError("cannot write {0}: there is no folder {1}", output, folder);
+  return llvm::Error::success();
+}
+
 static void printWeights(const CompileReport &report, llvm::raw_ostream &out) {
   std::map<llvm::StringRef, std::pair<unsigned, uint64_t>> formats;
   for (const emit::Weight &weight : report.plan.weights) {
@@ -111,6 +119,8 @@ int compile(const CompileArguments &arguments) {
   options.output = arguments.output.empty() ? defaultOutput(arguments.model) : arguments.output;
   if (llvm::Error error = checkOutput(options.model, options.output))
     return report(std::move(error), kWrongUsage);
+  if (llvm::Error error = checkFolder(options.output))
+    return report(std::move(error));
   for (auto &target : *targets)
     options.targets.push_back(target.get());
   options.exact = arguments.exact;

@@ -3,6 +3,7 @@
 #include "tools/izhc/Commands.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -177,7 +178,7 @@ int run(int count, char **words) {
 // Help and version go through iostreams.
 int finishHelp(int status) {
   std::cout.flush();
-  if (std::cout || status != kDone)
+  if (std::cout || errno == EPIPE || status != kDone)
     return finish(status);
   fprintf(stderr, "izhc: cannot write to standard output\n");
   return finish(kFailed);

@@ -42,7 +42,9 @@ void prepare() {
 int finish(int status) {
   llvm::raw_fd_ostream &out = llvm::outs();
   out.flush();
-  if (out.has_error() && status == kDone) {
+  // A reader that left early (`| head`) has what it wanted.
+  bool left = out.error() == std::errc::broken_pipe;
+  if (out.has_error() && !left && status == kDone) {
     std::string reason = out.error().message();
     llvm::errs() << "izhc: cannot write to standard output: " << reason << "\n";
     status = kFailed;
