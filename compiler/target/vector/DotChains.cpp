@@ -13,28 +13,35 @@ static bool continuesChain(pack::DotOp dot) {
          before.getMax() == dot.getMax() && before.getSignedCodes() == dot.getSignedCodes();
 }
 
-void replaceDotChains(
-    ModuleOp module,
-    llvm::function_ref<Value(KernelBuilder &, llvm::MutableArrayRef<pack::DotOp>)> lower) {
-  llvm::SmallVector<pack::DotOp> heads;
+llvm::SmallVector<DotChain> dotChains(ModuleOp module) {
+  llvm::SmallVector<DotChain> chains;
   module.walk([&](pack::DotOp dot) {
     if (!continuesChain(dot))
-      heads.push_back(dot);
+      chains.push_back({dot});
   });
-  for (pack::DotOp head : heads) {
-    llvm::SmallVector<pack::DotOp> chain{head};
+  for (DotChain &chain : chains)
     while (chain.back()->hasOneUse()) {
       auto next = dyn_cast<pack::DotOp>(*chain.back()->user_begin());
       if (!next || next.getAcc() != chain.back().getResult() || !continuesChain(next))
         break;
       chain.push_back(next);
     }
-    OpBuilder builder(head);
-    KernelBuilder k(builder, head.getLoc(), {});
-    Value sum = lower(k, chain);
-    chain.back().getResult().replaceAllUsesWith(sum);
-    for (pack::DotOp dot : llvm::reverse(chain))
-      dot->erase();
+  return chains;
+}
+
+void replaceChain(DotChain &chain, Value sum) {
+  chain.back().getResult().replaceAllUsesWith(sum);
+  for (pack::DotOp dot : llvm::reverse(chain))
+    dot->erase();
+}
+
+void replaceDotChains(
+    ModuleOp module,
+    llvm::function_ref<Value(KernelBuilder &, llvm::MutableArrayRef<pack::DotOp>)> lower) {
+  for (DotChain &chain : dotChains(module)) {
+    OpBuilder builder(chain.front());
+    KernelBuilder k(builder, chain.front().getLoc(), {});
+    replaceChain(chain, lower(k, chain));
   }
 }
 

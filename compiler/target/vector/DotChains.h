@@ -9,6 +9,13 @@
 
 namespace izhc {
 
+using DotChain = llvm::SmallVector<pack::DotOp>;
+
+// The chains of `module`, in the order of their first dots.
+llvm::SmallVector<DotChain> dotChains(mlir::ModuleOp module);
+// Erases a chain that `sum` takes the place of.
+void replaceChain(DotChain &chain, mlir::Value sum);
+
 // Replaces every pack.dot of `module`. `lower` gets the dots of one chain, in
 // order, and returns the chain's sum; it should put each instruction where its
 // dot is, so that loads keep their order. The chain is erased afterwards.

@@ -3,6 +3,7 @@
 #include "compiler/target/Emission.h"
 #include "compiler/target/Target.h"
 #include "compiler/target/vector/VectorLowering.h"
+#include "targets/arm64/codegen/ByteShifts.h"
 #include "targets/arm64/codegen/LowerDot.h"
 #include "llvm/Support/TargetSelect.h"
 #include <mutex>
@@ -22,15 +23,22 @@ struct Variant {
   uint64_t features;
   llvm::StringRef llvmFeatures, tune;
   DotUnit dots;
+  std::initializer_list<int64_t> tokenTiles;
 };
 
+constexpr uint64_t kNeon = uint64_t(1) << neon, kDotProd = kNeon | uint64_t(1) << dotprod,
+                   kI8mm = kDotProd | uint64_t(1) << i8mm;
+
+// clang-format off
 const Variant kVariants[] = {
-    {"neon", "any 64-bit Arm processor (Armv8.0)", 10, uint64_t(1) << neon, "+neon", "cortex-a72",
-     DotUnit::Neon},
-    {"neon-dotprod", "Cortex-A76, Neoverse N1, Apple M1 and later (dot products)", 20,
-     uint64_t(1) << neon | uint64_t(1) << dotprod, "+neon,+dotprod", "neoverse-n1",
-     DotUnit::DotProd},
+    {"neon", "any 64-bit Arm processor (Armv8.0)", 10, kNeon, "+neon", "cortex-a72", DotUnit::Neon,
+     {4, 2, 1}},
+    {"neon-dotprod", "Cortex-A76, Neoverse N1, Apple M1 and later (dot products)", 20, kDotProd,
+     "+neon,+dotprod", "neoverse-n1", DotUnit::DotProd, {8, 4, 2, 1}},
+    {"neon-i8mm", "Cortex-A710, Neoverse V1, Apple M2 and later (int8 matrix products)", 30, kI8mm,
+     "+neon,+dotprod,+i8mm", "neoverse-v1", DotUnit::I8mm, {8, 4, 2, 1}},
 };
+// clang-format on
 
 class Arm64Target final : public Target {
 public:
@@ -40,16 +48,18 @@ public:
   llvm::StringRef arch() const override { return "aarch64"; }
   uint64_t requiredFeatures() const override { return variant.features; }
   uint32_t rank() const override { return variant.rank; }
-  // Asked for by name: few artifacts are meant for both families.
-  bool inDefaultSet() const override { return false; }
+  bool inDefaultSet() const override { return true; }
   llvm::StringRef summary() const override { return variant.summary; }
 
   llvm::LogicalResult lowerKernels(mlir::ModuleOp module) override {
     VectorMachine machine;
     machine.lanes = 4;
     machine.floats = {/*fma=*/true, /*convertsHalf=*/true};
-    machine.tokenTiles = {4, 2, 1};
-    if (failed(lowerKernelsToVectors(module, machine)) || failed(lowerDots(module, variant.dots)))
+    machine.tokenTiles.assign(variant.tokenTiles.begin(), variant.tokenTiles.end());
+    if (failed(lowerKernelsToVectors(module, machine)))
+      return mlir::failure();
+    shiftBytes(module);
+    if (failed(lowerDots(module, variant.dots)))
       return mlir::failure();
     mlir::PassManager pm(module.getContext());
     buildLlvmPasses(pm);

@@ -1,10 +1,10 @@
 // A chain of dots is a sum handed from one pack.dot to the next. Chains are
-// lowered as a whole, because Neon keeps 16-bit partial sums along them; each
-// instruction stays where its dot was, so that loads keep their order.
+// lowered as a whole, because Neon keeps 16-bit partial sums along them;
+// instructions stay near their dots, so that loads of weights keep their order.
 
 #include "targets/arm64/codegen/LowerDot.h"
-#include "compiler/target/vector/DotChains.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "targets/arm64/codegen/DotValues.h"
+#include "targets/arm64/codegen/PairRows.h"
 
 namespace izhc::arm64 {
 
@@ -12,67 +12,25 @@ using namespace mlir;
 
 namespace {
 
-using Chain = llvm::ArrayRef<pack::DotOp>;
-
-Value intrinsic(KernelBuilder &k, Type result, llvm::StringRef name, ValueRange operands) {
-  return LLVM::CallIntrinsicOp::create(k.builder, k.loc, result, k.builder.getStringAttr(name),
-                                       operands)
-      .getResult(0);
-}
-
-// The address base + offset.
-struct Place {
-  Value base;
-  int64_t offset = 0;
-};
-
-// Where the four bytes that a dot's values repeat are loaded from; no base if
-// they are made otherwise.
-Place placeOf(pack::DotOp dot) {
-  auto bytes = dot.getValues().getDefiningOp<vector::BitCastOp>();
-  auto splat = bytes ? bytes.getSource().getDefiningOp<vector::BroadcastOp>() : nullptr;
-  auto load = splat ? splat.getSource().getDefiningOp<LLVM::LoadOp>() : nullptr;
-  if (!load || !load.getType().isInteger(32))
-    return {};
-  Place place{load.getAddr()};
-  while (auto step = place.base.getDefiningOp<LLVM::GEPOp>()) {
-    llvm::ArrayRef<int32_t> indices = step.getRawConstantIndices();
-    if (!step.getElemType().isInteger(8) || indices.size() != 1 ||
-        indices[0] == LLVM::GEPOp::kDynamicIndex)
-      break;
-    place = {step.getBase(), place.offset + indices[0]};
-  }
-  return place;
-}
-
-// Whether the first four dots take their values from 16 bytes in a row.
-bool valuesInARow(Chain dots) {
-  if (dots.size() < 4)
-    return false;
-  Place first = placeOf(dots[0]);
-  for (int64_t i : {1, 2, 3}) {
-    Place place = placeOf(dots[i]);
-    if (!first.base || place.base != first.base || place.offset != first.offset + 4 * i)
-      return false;
-  }
-  return true;
-}
-
 // sdot can repeat any four bytes of a register by itself: one load for four
-// dots, where repeating while loading would take four.
-Value lowerDotProd(KernelBuilder &k, Chain chain) {
+// dots, where repeating while loading would take four. `together`: these stand
+// in one place. With several rows of activations four vectors of codes are
+// alive then, not one of values for each row.
+Value lowerDotProd(KernelBuilder &k, llvm::ArrayRef<pack::DotOp> chain, bool together) {
   pack::DotOp head = chain.front();
   Type bytes = head.getValues().getType(), dwords = head.getType();
   Value total = head.getAcc(), four;
   int64_t used = 4;
   for (size_t i = 0; i < chain.size(); ++i) {
     pack::DotOp dot = chain[i];
-    k.builder.setInsertionPoint(dot);
     if (used == 4 && valuesInARow(chain.drop_front(i))) {
+      k.builder.setInsertionPoint(together ? chain[i + 3] : dot);
       Place place = placeOf(dot);
       four = k.load(dwords, k.at(place.base, place.offset), 4);
       used = 0;
     }
+    if (used == 4 || !together)
+      k.builder.setInsertionPoint(dot);
     Value values = dot.getValues();
     if (used < 4) {
       values = k.bitcast(k.shuffle(four, four, llvm::SmallVector<int64_t>(4, used)), bytes);
@@ -102,7 +60,7 @@ public:
       fit /= 2;
   }
 
-  Value lower(Chain chain) {
+  Value lower(llvm::ArrayRef<pack::DotOp> chain) {
     pack::DotOp head = chain.front();
     Value total = head.getAcc(), wide[2];
     int64_t held = 0;
@@ -165,9 +123,18 @@ llvm::LogicalResult lowerDots(ModuleOp module, DotUnit unit) {
   auto walked = module.walk([&](pack::DotOp dot) { return WalkResult(check(dot)); });
   if (walked.wasInterrupted())
     return failure();
+  if (unit == DotUnit::I8mm)
+    lowerPairsOfRows(module);
+  // Codes that several rows read.
+  llvm::DenseSet<Value> shared;
+  module.walk([&](pack::DotOp dot) {
+    if (!dot.getCodes().hasOneUse())
+      shared.insert(dot.getCodes());
+  });
   replaceDotChains(module, [&](KernelBuilder &k, llvm::MutableArrayRef<pack::DotOp> chain) {
-    return unit == DotUnit::DotProd ? lowerDotProd(k, chain)
-                                    : NeonChain(k, chain.front().getMax()).lower(chain);
+    return unit == DotUnit::Neon
+               ? NeonChain(k, chain.front().getMax()).lower(chain)
+               : lowerDotProd(k, chain, shared.contains(chain.front().getCodes()));
   });
   return success();
 }

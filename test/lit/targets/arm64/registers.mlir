@@ -1,5 +1,6 @@
 // RUN: izh-opt %s -o %t --izh-print-assembly=target=neon | FileCheck %s
 // RUN: izh-opt %s -o %t --izh-print-assembly=target=neon-dotprod | FileCheck %s
+// RUN: izh-opt %s -o %t --izh-print-assembly=target=neon-i8mm | FileCheck %s
 
 // No kernel calls a function, reads addresses from a table that a loader would
 // have to fill, or computes in half floats, which Armv8.0 can only convert.
