@@ -1,13 +1,19 @@
 """Runs izhc and izh-rt, and counts what passed."""
 
+import contextlib
+import copy
+import fcntl
+import functools
+import hashlib
 import json
+import multiprocessing
 import pathlib
 import subprocess
 import time
 
 import numpy as np
 
-VARIANTS = ["reference", "x86-64", "avx2", "avxvnni", "avx512vnni"]
+MOST = 4096  # tests
 
 
 class Skip(Exception):
@@ -24,17 +30,61 @@ def expect(condition, message):
 
 
 class Suite:
+    """Runs tests and counts. share() spreads them over processes: each walks
+    through all of them and runs those that it is the first to come to."""
+
     def __init__(self, name, only=None):
         self.name, self.only = name, only
         self.passed = self.failed = self.skipped = 0
+        self.met = {}       # name of a test or part -> how often this process met it
+        self.taken = None   # shared: how many of each number are taken
+        self.inside = False # a part that this process has taken as a whole
+
+    def share(self, count, function, *args):
+        """Calls function(self, *args, number) in `count` processes; adds up what they counted."""
+        self.taken = multiprocessing.Array("b", MOST)
+        numbers = multiprocessing.Array("i", 3 * count)
+        def child(number):
+            function(self, *args, number)
+            numbers[3 * number:3 * number + 3] = [self.passed, self.failed, self.skipped]
+        workers = [multiprocessing.Process(target=child, args=(number,)) for number in range(count)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+            if worker.exitcode != 0:
+                print(f"FAILED  a process of the tests ended with {worker.exitcode}", flush=True)
+                self.failed += 1
+        self.passed, self.failed, self.skipped = (
+            own + sum(numbers[i::3]) for i, own in enumerate((self.passed, self.failed, self.skipped)))
+
+    def take(self, name):
+        """Whether this process is the first to come to `name`."""
+        if self.taken is None or self.inside:
+            return True
+        number = len(self.met)
+        expect(name not in self.met, f"two tests are called {name}")
+        expect(number < MOST, "more tests than MOST")
+        self.met[name] = number
+        with self.taken.get_lock():
+            first = self.taken[number] == 0
+            self.taken[number] = 1
+        return first
+
+    @contextlib.contextmanager
+    def together(self):
+        """All tests run inside are this process's."""
+        self.inside = True
+        yield
+        self.inside = False
 
     def run(self, name, function, *args, **kwargs):
         """Runs one test; its returned text, if any, is shown beside its name."""
-        if not self.only or self.only in name:
+        if (not self.only or self.only in name) and self.take(name):
             self._run(name, function, *args, **kwargs)
 
     def make(self, name, function, *args):
-        """What several tests need, made as a test of its own.
+        """What several tests of a part need, made as a test of its own.
         -> what `function` returns, or None if that failed"""
         made = []
         self._run(name, lambda: made.append(function(*args)))
@@ -59,12 +109,19 @@ class Suite:
 
 
 class Tools:
-    """The programs under test; files are made in the folder `work`."""
+    """The programs under test; files are made in the folder `work`, those that
+    other processes need too in `made`."""
 
-    def __init__(self, binaries, work):
-        self.binaries = pathlib.Path(binaries).resolve()
-        self.work = pathlib.Path(work).resolve()
-        self.work.mkdir(parents=True, exist_ok=True)
+    def __init__(self, binaries, work, made):
+        self.binaries, self.work, self.made = (pathlib.Path(p).resolve() for p in (binaries, work, made))
+        for folder in (self.work, self.made):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def with_binaries(self, folder):
+        """The same folders, other programs."""
+        other = copy.copy(self)
+        other.binaries = pathlib.Path(folder).resolve()
+        return other
 
     def call(self, *command, status=0, timeout=300, prefix=()):
         """Runs `izhc` or `izh-rt`; fails unless it ends with `status`.
@@ -87,8 +144,29 @@ class Tools:
             expect(part in done.stderr, f"'{part}' is not in: {done.stderr.strip()}")
         return lines[-1][:160]
 
-    def compile(self, gguf, out, *options):
+    def once(self, key, suffix, make):
+        """A file that make(path) writes, once a run.
+        -> its path, the same for all processes"""
+        path = self.made / (hashlib.sha256(repr(key).encode()).hexdigest()[:24] + suffix)
+        with open(path.with_suffix(suffix + ".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                part = path.with_suffix(".part" + suffix)
+                make(part)
+                part.rename(path)
+        return path
+
+    @functools.cached_property
+    def targets(self):
+        """What izhc can generate code for: name -> whether this machine runs it."""
+        lines = self.call("izhc", "targets").stdout.splitlines()
+        return {line.split()[0]: line.endswith(", runs here") for line in lines}
+
+    def compile(self, gguf, out, *options, every=False):
+        """For the variants that this machine runs; `every`: for the default set."""
         out = self.work / out
+        if not every and not any(option.startswith("--target") for option in options):
+            options = ["--target=" + ",".join(name for name, here in self.targets.items() if here), *options]
         self.call("izhc", "compile", gguf, "-o", out, *options)
         return out
 
@@ -106,7 +184,7 @@ class Tools:
     def runnable(self, artifact):
         """The variants of the artifact that this machine can run."""
         found = []
-        for variant in VARIANTS:
+        for variant in self.targets:
             command = [str(self.binaries / "izh-rt"), "info", str(artifact), "--json", "--variant", variant]
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
             if done.returncode == 0:

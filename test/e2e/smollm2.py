@@ -1,6 +1,7 @@
 """Tests on SmolLM2-135M-Instruct (Q4_1), the real model that ./dev fetches,
 against the float64 logits of reference.py; also under emulated older CPUs."""
 
+import functools
 import json
 import shutil
 from xml.etree import ElementTree
@@ -27,11 +28,20 @@ PASSAGE = ("Every spring the river rose a little higher than the year before, an
 KL_BAR = 1.15 * 0.0033
 
 
+def default_artifact(tools, gguf):
+    """SmolLM2 for all machines."""
+    return tools.once(("default", str(gguf)), ".izh", lambda part: tools.compile(gguf, part, every=True))
+
+
 class Real:
     def __init__(self, tools, gguf):
         self.tools, self.gguf = tools, gguf
-        self.artifact = tools.compile(gguf, "smollm2.izh")
+        self.artifact = default_artifact(tools, gguf)
         self.tokens = None
+
+    @functools.cached_property
+    def model(self):
+        return Model(self.gguf)
 
     def run_json(self, count, *options, **kwargs):
         done = self.tools.call("izh-rt", "run", self.artifact, "-p", PROMPT, "-n", count, "--temp", 0, "--json",
@@ -42,7 +52,7 @@ class Real:
         """The answer is the reference's, and reads as English."""
         answer = self.run_json(CLEAR)
         self.tokens = answer["tokens"]
-        clear = check_greedy(self.tokens, IDS, Model(self.gguf).logits(IDS + self.tokens), GAP)
+        clear = check_greedy(self.tokens, IDS, self.model.logits(IDS + self.tokens), GAP)
         expect(clear == CLEAR, f"only {clear} tokens are clear")
         return repr(answer["text"])
 
@@ -55,7 +65,7 @@ class Real:
     def accuracy(self):
         """All variants predict a passage nearly as exact arithmetic does."""
         ids = json.loads(self.tools.call("izh-rt", "tokenize", self.artifact, "-p", PASSAGE, "--json").stdout)
-        expected, notes = Model(self.gguf).logits(ids), []
+        expected, notes = self.model.logits(ids), []
         for variant in self.tools.runnable(self.artifact):
             kl = mean_kl(self.tools.logits(self.artifact, ids, "--variant", variant), expected)
             notes.append(f"{variant} {kl:.4f}")

@@ -51,16 +51,10 @@ def ids_of(count, vocab, seed=3):
 class Case:
     """A tiny model, its artifact, ids and the reference's logits."""
 
-    made = {}  # (options, compile options) -> path without suffix
-
     def __init__(self, tools, options, tokens=40, compile_options=()):
-        key = (*options, "|", *compile_options)
-        new = key not in self.made
-        path = self.made.setdefault(key, tools.work / f"tiny-{len(self.made)}")
-        self.gguf, self.artifact = path.with_suffix(".gguf"), path.with_suffix(".izh")
-        if new:
-            make_gguf.make([str(self.gguf), *options])
-            tools.compile(self.gguf, self.artifact, *compile_options)
+        self.gguf = tools.once(tuple(options), ".gguf", lambda part: make_gguf.make([str(part), *options]))
+        self.artifact = tools.once((*options, "|", *compile_options), ".izh",
+                                   lambda part: tools.compile(self.gguf, part, *compile_options))
         self.model = Model(self.gguf)
         self.ids = ids_of(tokens, len(self.model.weights["token_embd.weight"]))
         self.expected = self.model.logits(self.ids)
