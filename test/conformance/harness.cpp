@@ -6,11 +6,13 @@
 #include "dialects/plan/Plan.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "test/conformance/remote.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <sys/mman.h>
 
 namespace izhc::conformance {
@@ -50,16 +52,27 @@ constexpr uint8_t kGuardByte = 0xA5;
 
 } // namespace
 
+static bool isOfThisFamily(llvm::StringRef arch) {
+  return arch == llvm::Triple(llvm::sys::getProcessTriple()).getArchName();
+}
+
 bool runsHere(const Target &target) {
-  if (target.arch() != llvm::Triple(llvm::sys::getProcessTriple()).getArchName())
-    return false;
+  if (!isOfThisFamily(target.arch()))
+    return hasRunner(target.arch());
   return (target.requiredFeatures() & ~hostFeatures()) == 0;
+}
+
+// Blocks of all buffers that there are, guards included, by their addresses.
+static std::map<uint8_t *, size_t> &liveBlocks() {
+  static std::map<uint8_t *, size_t> blocks;
+  return blocks;
 }
 
 Buffer::Buffer(size_t bytes, uint8_t fill) : bytes(bytes) {
   size_t total = (bytes + 2 * kGuard + 63) / 64 * 64;
   auto *block = static_cast<uint8_t *>(std::aligned_alloc(64, total));
   std::memset(block, kGuardByte, total);
+  liveBlocks()[block] = bytes + 2 * kGuard;
   start = block + kGuard;
   std::memset(start, fill, bytes);
 }
@@ -71,6 +84,7 @@ Buffer::~Buffer() {
     ADD_FAILURE() << "a kernel wrote " << i + 1 << " bytes outside of a buffer of " << bytes;
     break;
   }
+  liveBlocks().erase(start - kGuard);
   std::free(start - kGuard);
 }
 
@@ -100,6 +114,7 @@ void Kernel::compile(Target &target, const std::string &text) {
   ASSERT_TRUE(succeeded(target.lowerKernels(*module))) << text;
   auto blob = target.emit(*module, order);
   ASSERT_TRUE(succeeded(blob)) << text;
+  arch = target.arch().str();
   bytes = blob->bytes.size();
   mapped = (bytes + 4095) / 4096 * 4096;
   void *pages = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -117,10 +132,36 @@ Kernel::~Kernel() {
 }
 
 void Kernel::run(std::vector<void *> bindings, Step step, int64_t begin, int64_t end) const {
+  if (!isOfThisFamily(arch))
+    return runElsewhere(bindings, step, begin, end);
   using Function = void (*)(void *const *, const int64_t *, int64_t, int64_t);
   auto function = reinterpret_cast<Function>(static_cast<uint8_t *>(code) + entry);
   int64_t params[3] = {step.tokens, step.outputs, step.tiles};
   function(bindings.data(), params, begin, end);
+}
+
+void Kernel::runElsewhere(llvm::ArrayRef<void *> bindings, Step step, int64_t begin,
+                          int64_t end) const {
+  RemoteCall call = {{static_cast<const uint8_t *>(code), bytes},
+                     entry,
+                     {step.tokens, step.outputs, step.tiles},
+                     begin,
+                     end,
+                     {},
+                     {}};
+  for (void *binding : bindings) {
+    auto *address = static_cast<uint8_t *>(binding);
+    auto block = liveBlocks().upper_bound(address);
+    ASSERT_TRUE(block != liveBlocks().begin() &&
+                std::prev(block)->second > size_t(address - std::prev(block)->first))
+        << "a kernel's arguments have to lie in a Buffer";
+    --block;
+    auto known = llvm::find_if(call.blocks, [&](auto one) { return one.data() == block->first; });
+    call.bindings.emplace_back(known - call.blocks.begin(), address - block->first);
+    if (known == call.blocks.end())
+      call.blocks.push_back({block->first, block->second});
+  }
+  EXPECT_TRUE(runRemotely(arch, call)) << "the kernel did not come back";
 }
 
 static const TargetList &targets() {

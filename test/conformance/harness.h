@@ -1,4 +1,5 @@
-// Compiles one kernel for one target and runs it in this process. Tests give
+// Compiles one kernel for one target and runs it in this process, or under
+// emulation (remote.h). Tests give
 // the kernel as text and compare buffers with references of their own; the
 // targets are those of the registry, so a new one is tested by being there.
 
@@ -12,7 +13,8 @@
 
 namespace izhc::conformance {
 
-// Whether this machine's processor has what the target's code requires.
+// Whether this machine's processor has what the target's code requires, or a
+// runner for that machine family is given.
 bool runsHere(const Target &target);
 
 // Bytes at a multiple of 64, between guards that the destructor checks: a
@@ -59,12 +61,15 @@ public:
   struct Step {
     int64_t tokens = 0, outputs = 0, tiles = 0;
   };
-  // Computes units begin..end; bindings in the order of the kernel's arguments.
+  // Computes units begin..end; bindings in the order of the kernel's arguments,
+  // each a place in a Buffer.
   void run(std::vector<void *> bindings, Step step, int64_t begin, int64_t end) const;
 
 private:
   void compile(Target &target, const std::string &text);
+  void runElsewhere(llvm::ArrayRef<void *> bindings, Step step, int64_t begin, int64_t end) const;
 
+  std::string arch;
   void *code = nullptr;
   size_t bytes = 0, mapped = 0;
   uint32_t entry = 0;

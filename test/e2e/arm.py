@@ -20,7 +20,7 @@ TOKENS = 15
 MODELS = {
     "blocks of 32": ["--kind=q4_0", "--override=attn_output=q4_1", "--override=ffn_gate=q5_0", "--override=ffn_up=q5_1",
                      "--override=ffn_down=q8_0"],
-    "blocks of 256": ["--kind=q4_k", "--override=attn_v=q6_k", "--override=attn_output=q3_k", "--override=ffn_down=q5_k"],
+    "blocks of 256": ["--kind=q4_k", "--override=attn_v=q6_k", "--override=ffn_down=q5_k"],
     "floats": ["--kind=f16", "--override=attn_output=bf16", "--override=ffn_down=f32"],
     "odd sizes": ["--kind=q4_0", *ODD],
     "biases": ["--arch=qwen2", "--kind=q4_1", "--layers=1"],

@@ -112,7 +112,7 @@ def little_memory(tools, gguf):
         if least > 4096:
             raise Skip("the limit can't be set here")
     refused = 0
-    for more in range(0, 96, 6):
+    for more in range(0, 240, 15):
         command = [*limit(least + more), str(tools.binaries / "izhc"), "compile", str(gguf),
                    "--target=avx2,reference", "-j2", "-o", str(tools.work / "new.izh")]
         done = subprocess.run(command, capture_output=True, timeout=60)
