@@ -2,7 +2,7 @@
 // is a number of pieces, each run once by some thread; the next phase starts
 // when all pieces of the one before are finished. A phase waits for pieces,
 // not for threads: a thread that the system holds up between two pieces
-// delays nobody.
+// delays nobody, and threads leave their core to others only there.
 
 #pragma once
 
