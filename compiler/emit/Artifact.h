@@ -77,6 +77,10 @@ struct Plan {
   uint32_t maxOutputs = 0;
   uint32_t tileTokens = 0;
   uint32_t pageTokens = 0;
+  // What all dispatches together do for a token, or for a row of the outputs.
+  uint64_t tokenBytes = 0;
+  uint64_t tokenOperations = 0;
+  uint64_t outputOperations = 0;
 };
 
 struct Facts {

@@ -85,6 +85,9 @@ private:
       dispatch.bindings.push_back({static_cast<Space>(space), uint64_t(offset), uint64_t(size)});
     }
     plan.dispatches.push_back(std::move(dispatch));
+    plan.tokenBytes += op.getTokenBytes().value_or(0);
+    plan.tokenOperations += op.getTokenOperations().value_or(0);
+    plan.outputOperations += op.getOutputOperations().value_or(0);
     return mlir::success();
   }
 

@@ -74,12 +74,18 @@ def DispatchOp : PlanOp<"dispatch"> {
     Binding i of the kernel is the `size` bytes at `offsets[i]` of
     `spaces[i]`; for states the offset is the index of the state, for inputs
     the number of the input. The number of units is `units` times the extent's count; they are
-    handed out in pieces of `grain` units.
+    handed out in pieces of `grain` units. The amounts of work, where there is
+    any, are what speeds are predicted from: bytes of weights that a step of
+    one token reads, and operations (two a weight) for a token or for a row of
+    the outputs.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel,
                        DenseI32ArrayAttr:$spaces, DenseI64ArrayAttr:$offsets,
                        DenseI64ArrayAttr:$sizes, I64Attr:$units,
-                       Extent:$extent, I64Attr:$grain);
+                       Extent:$extent, I64Attr:$grain,
+                       OptionalAttr<I64Attr>:$token_bytes,
+                       OptionalAttr<I64Attr>:$token_operations,
+                       OptionalAttr<I64Attr>:$output_operations);
   let assemblyFormat = [{
     $kernel `spaces` $spaces `offsets` $offsets `sizes` $sizes
     `units` $units `per` $extent `grain` $grain attr-dict

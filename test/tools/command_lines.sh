@@ -67,6 +67,14 @@ expect 2 '--stop' "$rt" run "$folder/empty" -p a --stop ''
 expect 2 '--threads' "$rt" run "$folder/empty" -p a --threads 0
 expect 2 '--threads' "$rt" bench "$folder/empty" --threads 1,,2
 expect 2 '--threads' "$rt" bench "$folder/empty" --threads two
+expect 2 '--contexts' "$rt" bench "$folder/empty" --contexts 1,x
+expect 2 '--contexts' "$rt" bench "$folder/empty" --contexts 1,
+expect 2 'exclude' "$rt" bench "$folder/empty" --json --markdown
+expect 2 'exclude' "$rt" bench "$folder/empty" --depth 5 --contexts 1
+expect 2 '-n is 0' "$rt" bench "$folder/empty" -n 0 --svg x
+expect 2 '--sustain' "$rt" bench "$folder/empty" --sustain 1
+expect 2 'the same file' "$rt" bench "$folder/empty" --svg "$folder/empty"
+expect 2 '--load takes map|read' "$rt" run "$folder/empty" -p a --load=copy
 expect 2 'nothing to measure' "$rt" bench "$folder/empty" -p 0 -n 0
 expect 2 '--tokens' "$rt" logits "$folder/empty"
 expect 2 '--json takes no value' "$rt" info "$folder/empty" --json=yes
@@ -107,6 +115,9 @@ if [ -n "$izhc" ]; then
     expect 2 --nonsense "$izhc" $command "$folder/empty" --nonsense
     expect 2 required "$izhc" $command
   done
+  expect 2 "gops=NUMBER" "$izhc" compile "$folder/empty" --stats --machine gbps=5
+  expect 2 "not 'fast'" "$izhc" compile "$folder/empty" --stats --machine fast
+  expect 2 --stats "$izhc" compile "$folder/empty" --machine gbps=5,gops=5
   expect 0 reference "$izhc" targets
   expect 2 --nonsense "$izhc" targets --nonsense
   expect 2 'no target' "$izhc" compile "$folder/zeros" --target=pdp11

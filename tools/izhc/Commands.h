@@ -12,7 +12,7 @@ namespace izhc::tool {
 enum Status { kDone = 0, kFailed = 1, kWrongUsage = 2 };
 
 struct CompileArguments {
-  std::string model, output, target = "default", preTokenizer, printIrAfter, quant;
+  std::string model, output, target = "default", preTokenizer, printIrAfter, quant, machine;
   std::string emit = "izh";
   std::string commandLine;
   unsigned jobs = 0; // threads; 0: all cores

@@ -7,6 +7,7 @@
 #include "runtime/platform/cpu.h"
 #include "runtime/platform/process.h"
 #include "tools/izhc/Report.h"
+#include "tools/izhc/Roofline.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -15,6 +16,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace izhc::tool {
 
@@ -109,6 +111,13 @@ static void printStats(const CompileReport &report, llvm::raw_ostream &out) {
 int compile(const CompileArguments &arguments) {
   if (llvm::Error error = checkUsage(arguments))
     return report(std::move(error), kWrongUsage);
+  std::optional<MachineLimits> machine;
+  if (!arguments.machine.empty()) {
+    auto limits = parseMachine(arguments.machine);
+    if (!limits)
+      return report(limits.takeError(), kWrongUsage);
+    machine = *limits;
+  }
   auto targets =
       chooseTargets(allTargets(), arguments.target, {izh::cpu_arch(), izh::cpu_features()});
   if (!targets)
@@ -144,8 +153,10 @@ int compile(const CompileArguments &arguments) {
   }();
   if (!result)
     return report(result.takeError());
-  if (arguments.stats)
+  if (arguments.stats) {
     printStats(*result, llvm::outs());
+    printRoofline(result->plan, machine ? &*machine : nullptr, llvm::outs());
+  }
   llvm::errs() << llvm::formatv("{0}: {1}, {2} variants\n", options.output,
                                 megabytes(result->sizes.file), result->codeBytes.size());
   return kDone;

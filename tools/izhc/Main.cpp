@@ -66,7 +66,12 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
   addText(command, "--pre-tokenizer", "NAME", arguments.preTokenizer, kPreTokenizer);
   addText(command, "--print-ir-after", "STAGE", arguments.printIrAfter,
           "prints the IR after a stage to standard output: " + stageList());
-  command->add_flag("--stats", arguments.stats, "prints sizes, memory and times");
+  CLI::Option *stats = command->add_flag("--stats", arguments.stats,
+                                         "prints sizes, memory, times and what a token costs");
+  addText(command, "--machine", "LIMITS", arguments.machine,
+          "with --stats: predicts the speed on a machine, for example gbps=50,gops=900 "
+          "(what 'izh-rt bench' measures)")
+      ->needs(stats);
   command->add_option("-j,--jobs", arguments.jobs, "threads, 1 to 1024 (one a core)")
       ->check(CLI::Range(1u, 1024u))
       ->type_name("N");

@@ -122,9 +122,14 @@ LogicalResult Outliner::outline(mlir::Operation *op) {
     sizes.push_back(binding.size);
   }
   plan::KernelOp kernel = findKernel(op, types);
-  dispatches.push_back(plan::DispatchOp::create(builder, op->getLoc(), kernel.getSymName(), spaces,
-                                                offsets, sizes, work.units, work.extent,
-                                                work.grain));
+  // Where there is none, nothing is said.
+  auto amount = [&](int64_t value) {
+    return value ? builder.getI64IntegerAttr(value) : mlir::IntegerAttr();
+  };
+  dispatches.push_back(
+      plan::DispatchOp::create(builder, op->getLoc(), kernel.getSymName(), spaces, offsets, sizes,
+                               work.units, work.extent, work.grain, amount(work.tokenBytes),
+                               amount(work.tokenOperations), amount(work.outputOperations)));
   return mlir::success();
 }
 

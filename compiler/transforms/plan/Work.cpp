@@ -23,30 +23,36 @@ static plan::Extent extentOf(pack::RowSet rows) {
   return rows == pack::RowSet::Tokens ? plan::Extent::Tokens : plan::Extent::Outputs;
 }
 
+static int64_t operationsOf(pack::WeightType type) { return 2 * type.getRows() * type.getCols(); }
+
 static Work divide(pack::MatmulOp op) {
-  int64_t tiles = 0, bytes = 0, first = -1;
+  int64_t tiles = 0, bytes = 0, first = -1, operations = 0;
   for (mlir::Value weight : op.getWeights()) {
     auto type = llvm::cast<pack::WeightType>(weight.getType());
     int64_t count = llvm::divideCeil(type.getRows(), PackedLayout::kTileRows);
     first = first < 0 ? count : first;
     tiles += count;
     bytes += count * Placement::tileBytes(type);
+    operations += operationsOf(type);
   }
   // Gate and up are computed together.
   int64_t units = pack::isGated(op.getEpilogue()) ? first : tiles;
-  return {units, plan::Extent::Fixed, grainFor(units, bytes)};
+  bool outputs = op.getRowSet() == pack::RowSet::Outputs;
+  return {units, plan::Extent::Fixed,      grainFor(units, bytes),
+          bytes, outputs ? 0 : operations, outputs ? operations : 0};
 }
 
 static Work divide(pack::MatmulHeadsOp op) {
   int64_t group = std::lcm<int64_t>(op.getHeadDim(), PackedLayout::kTileRows);
-  int64_t units = 0, bytes = 0;
+  int64_t units = 0, bytes = 0, operations = 0;
   for (mlir::Value weight : op.getWeights()) {
     auto type = llvm::cast<pack::WeightType>(weight.getType());
     // The last group of a matrix may be a part of one.
     units += llvm::divideCeil(type.getRows(), group);
     bytes += llvm::divideCeil(type.getRows(), PackedLayout::kTileRows) * Placement::tileBytes(type);
+    operations += operationsOf(type);
   }
-  return {units, plan::Extent::Fixed, grainFor(units, bytes)};
+  return {units, plan::Extent::Fixed, grainFor(units, bytes), bytes, operations};
 }
 
 Work divideWork(mlir::Operation *op) {

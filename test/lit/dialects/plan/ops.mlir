@@ -20,3 +20,5 @@ plan.kernel @k(%x: memref<?x16xf32>, %a: !pack.act<16 x f32, sums false, corr32 
 }
 // CHECK: plan.dispatch @k spaces [0, 0] offsets [0, 512] sizes [512, 512] units 1 per tokens grain 1
 plan.dispatch @k spaces [0, 0] offsets [0, 512] sizes [512, 512] units 1 per tokens grain 1
+// CHECK: plan.dispatch @k {{.*}} grain 1 {output_operations = 3 : i64, token_bytes = 1 : i64, token_operations = 2 : i64}
+plan.dispatch @k spaces [0, 0] offsets [0, 512] sizes [512, 512] units 1 per tokens grain 1 {output_operations = 3 : i64, token_bytes = 1 : i64, token_operations = 2 : i64}

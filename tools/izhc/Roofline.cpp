@@ -1,0 +1,89 @@
+// The two limits and their minimum.
+
+#include "tools/izhc/Roofline.h"
+#include "compiler/support/Error.h"
+#include "tools/izhc/Report.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include <algorithm>
+#include <cmath>
+
+namespace izhc::tool {
+
+static uint64_t cacheBytesPerToken(const emit::Plan &plan) {
+  uint64_t page = 0;
+  for (uint64_t bytes : plan.statePageBytes)
+    page += bytes;
+  return page / std::max(plan.pageTokens, 1u);
+}
+
+llvm::Expected<MachineLimits> parseMachine(llvm::StringRef text) {
+  MachineLimits machine;
+  llvm::SmallVector<llvm::StringRef> parts;
+  text.split(parts, ',');
+  for (llvm::StringRef part : parts) {
+    auto [name, number] = part.split('=');
+    double *place = name == "gbps" ? &machine.gbps : name == "gops" ? &machine.gops : nullptr;
+    double value = 0;
+    if (!place || *place != 0 || number.getAsDouble(value) || !std::isfinite(value) || value <= 0 ||
+        value > 1e9)
+      return makeError("--machine takes gbps=NUMBER,gops=NUMBER, both over 0 and once, not {0}",
+                       quote(text));
+    *place = value;
+  }
+  if (machine.gbps == 0 || machine.gops == 0)
+    return makeError("--machine lacks {0}=NUMBER: 'izh-rt bench' measures it",
+                     machine.gbps == 0 ? "gbps" : "gops");
+  return machine;
+}
+
+static Prediction slower(const MachineLimits &machine, double bytes, double operations,
+                         double tokens) {
+  double reading = bytes / (machine.gbps * 1e9), computing = operations / (machine.gops * 1e9);
+  double seconds = std::max(reading, computing);
+  return {seconds > 0 ? tokens / seconds : 0, reading >= computing};
+}
+
+Prediction predictDecode(const emit::Plan &plan, const MachineLimits &machine, uint64_t context) {
+  double bytes = double(plan.tokenBytes) + double(cacheBytesPerToken(plan)) * double(context);
+  return slower(machine, bytes, double(plan.tokenOperations) + double(plan.outputOperations), 1);
+}
+
+Prediction predictPrompt(const emit::Plan &plan, const MachineLimits &machine, uint64_t tokens) {
+  // Each chunk reads the weights once.
+  uint64_t chunks = llvm::divideCeil(tokens, std::max(plan.maxTokens, 1u));
+  return slower(machine, double(plan.tokenBytes) * double(chunks),
+                double(plan.tokenOperations) * double(tokens) + double(plan.outputOperations),
+                double(tokens));
+}
+
+void printRoofline(const emit::Plan &plan, const MachineLimits *machine, llvm::raw_ostream &out) {
+  double operations = double(plan.tokenOperations) + double(plan.outputOperations);
+  out << "roofline\n";
+  auto line = [&](const char *what, const std::string &value) {
+    out << llvm::formatv("  {0,-30} {1}\n", what, value);
+  };
+  line("weights read for a token", megabytes(plan.tokenBytes));
+  line("cache read for 1000 before it", megabytes(cacheBytesPerToken(plan) * 1000));
+  line("operations of a token", llvm::formatv("{0:f3} G, {1:f3} G of them for its logits",
+                                              operations / 1e9, plan.outputOperations / 1e9));
+  if (!machine) {
+    line("predicted speed", "--machine=gbps=NUMBER,gops=NUMBER tells for which machine");
+    return;
+  }
+  auto predicted = [&](const std::string &what, const Prediction &prediction) {
+    line(what.c_str(), llvm::formatv("{0:f1} tokens/s, limited by {1}", prediction.tokensPerSecond,
+                                     prediction.memory ? "memory" : "arithmetic"));
+  };
+  out << llvm::formatv("predicted at most, for {0} GB/s and {1} GOP/s\n", machine->gbps,
+                       machine->gops);
+  for (uint64_t context : {0, 4096, 32768})
+    predicted(llvm::formatv("generation after {0}", context),
+              predictDecode(plan, *machine, context));
+  for (uint64_t tokens : {128, 512})
+    predicted(llvm::formatv("prompt of {0}", tokens), predictPrompt(plan, *machine, tokens));
+}
+
+} // namespace izhc::tool

@@ -1,0 +1,40 @@
+// What a model asks of a machine for each token, and how fast a machine of
+// given limits can be at most. What `izhc compile --stats` prints.
+
+#pragma once
+
+#include "compiler/emit/Artifact.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace llvm {
+class raw_ostream;
+}
+
+namespace izhc::tool {
+
+// What a machine can do in a second, in units of 10^9.
+struct MachineLimits {
+  double gbps = 0; // bytes read from memory
+  double gops = 0; // operations of int8 products: a multiplication and an addition are two
+};
+
+// "gbps=50,gops=940", in any order. `izh-rt bench` measures both numbers.
+llvm::Expected<MachineLimits> parseMachine(llvm::StringRef text);
+
+// Tokens a second, as if the slower of memory and arithmetic were all that
+// takes time.
+struct Prediction {
+  double tokensPerSecond = 0;
+  bool memory = false; // it is memory that limits
+};
+// One token after another, each with `context` tokens before it.
+Prediction predictDecode(const emit::Plan &plan, const MachineLimits &machine, uint64_t context);
+// A prompt of `tokens`, whose last one gives a row of logits. Attention's
+// arithmetic doesn't count.
+Prediction predictPrompt(const emit::Plan &plan, const MachineLimits &machine, uint64_t tokens);
+
+// `machine` may be null: then nothing is predicted.
+void printRoofline(const emit::Plan &plan, const MachineLimits *machine, llvm::raw_ostream &out);
+
+} // namespace izhc::tool
