@@ -2,6 +2,8 @@
 
 #include "runtime/exec/context.h"
 
+#include <cstdio>
+
 #include "runtime/base/status.h"
 #include "runtime/platform/cores.h"
 #include "runtime/platform/memory.h"
@@ -37,21 +39,42 @@ izh_status set_sizes(izh_context* context, const izh_context_options& options, i
   return IZH_OK;
 }
 
-// Tells the whole sum before anything is taken. Nothing overflows: the loader
-// and set_sizes have limited arena, pages and their numbers.
-izh_status check_memory(const izh_context& context, izh_error* error) {
-  const Root& root = context.model->image.root;
-  const uint64_t limit = memory_limit();
+// Of a context whose sizes are set. Sums that are too large end at the greatest
+// number.
+izh_memory memory_of(const izh_context& context) {
+  const izh_model& model = *context.model;
+  izh_memory memory = {};
   uint64_t page = 0;
-  for (const uint64_t page_bytes : root.states) page += page_bytes;
-  const uint64_t room = limit > root.plan.arena_bytes ? limit - root.plan.arena_bytes : 0;
-  if (page == 0 ? room != 0 : context.pool_pages <= room / page) return IZH_OK;
+  for (const uint64_t page_bytes : model.image.root.states) page += page_bytes;
+  memory.buffers = model.image.root.plan.arena_bytes;
+  if (__builtin_mul_overflow(page, context.pool_pages, &memory.cache)) memory.cache = UINT64_MAX;
+  memory.file = model.image.size;
+  memory.file_mapped = !model.file.copied;
+  memory.limit = memory_limit();
+  if (__builtin_add_overflow(memory.buffers + memory.file, memory.cache, &memory.peak)) {
+    memory.peak = UINT64_MAX;
+  }
+  return memory;
+}
+
+// Before anything is taken. What is mapped doesn't count: the system drops it
+// where memory is short.
+izh_status check_memory(const izh_context& context, izh_error* error) {
+  const izh_memory memory = memory_of(context);
+  const uint64_t own = memory.file_mapped ? memory.peak - memory.file : memory.peak;
+  if (own <= memory.limit) return IZH_OK;
+  char copied[64] = "";
+  if (!memory.file_mapped) {
+    snprintf(copied, sizeof(copied), " beside %llu MiB of the file",
+             static_cast<Number>(memory.file >> 20));
+  }
   return fail(error, IZH_OUT_OF_MEMORY,
-              "%s needs %llu MiB of buffers and %llu KiB of cache for each %u tokens, %llu times, "
-              "but this process may use %llu MiB: ask for fewer tokens or sequences",
-              context.model->path.data(), static_cast<Number>(root.plan.arena_bytes >> 20),
-              static_cast<Number>(page >> 10), kPageTokens, static_cast<Number>(context.pool_pages),
-              static_cast<Number>(limit >> 20));
+              "%s needs %llu MiB of buffers and %llu MiB of cache for %u tokens%s, but this "
+              "process may use %llu MiB: ask for fewer tokens or sequences%s",
+              context.model->path.data(), static_cast<Number>(memory.buffers >> 20),
+              static_cast<Number>(memory.cache >> 20), context.tokens, copied,
+              static_cast<Number>(memory.limit >> 20),
+              memory.file_mapped ? "" : ", or map the file");
 }
 
 izh_status make_buffers(izh_context* context, izh_error* error) {
@@ -110,9 +133,11 @@ izh_status make_threads(izh_context* context, uint32_t threads, izh_error* error
 }
 
 // Reading ahead what memory cannot hold would only push it out again.
-void read_ahead(const izh_model& model) {
+void read_ahead(izh_context* context) {
+  const izh_model& model = *context->model;
   const SectionFacts& weights = model.image.root.weights_section;
-  if (weights.size < memory_limit() / 2) file_read_ahead(model.file, weights.offset, weights.size);
+  if (weights.size >= memory_limit() / 2) return;
+  context->read_ahead = read_ahead_start(model.file, weights.offset, weights.size);
 }
 
 izh_status build(izh_context* context, const izh_context_options& options, izh_error* error) {
@@ -122,7 +147,7 @@ izh_status build(izh_context* context, const izh_context_options& options, izh_e
   }
   IZH_TRY(set_sizes(context, options, error));
   IZH_TRY(check_memory(*context, error));
-  read_ahead(*context->model);
+  read_ahead(context);
   IZH_TRY(make_buffers(context, error));
   IZH_TRY(make_inputs(context, error));
   IZH_TRY(bind(context, error));
@@ -168,9 +193,23 @@ izh_status izh_context_create(const izh_model* model, const izh_context_options*
   return IZH_OK;
 }
 
+izh_status izh_context_memory(const izh_model* model, const izh_context_options* options,
+                              izh_memory* out, izh_error* error) {
+  if (!model || !out) {
+    return fail(error, IZH_INVALID_ARGUMENT,
+                "izh_context_memory needs a model and a place for the numbers");
+  }
+  izh_context context;
+  context.model = model;
+  IZH_TRY(set_sizes(&context, options ? *options : izh_context_options(), error));
+  *out = memory_of(context);
+  return IZH_OK;
+}
+
 void izh_context_destroy(izh_context* context) {
   if (!context) return;
   team_destroy(context->team);
+  read_ahead_stop(context->read_ahead);
   while (!context->sequences.empty()) izh_sequence_destroy(context->sequences.back());
   const Root& root = context->model->image.root;
   for (size_t i = 0; i < context->pools.size(); ++i) {

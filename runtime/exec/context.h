@@ -9,6 +9,7 @@
 #include "runtime/exec/page_pool.h"
 #include "runtime/exec/program.h"
 #include "runtime/include/izh/izh.h"
+#include "runtime/platform/read_ahead.h"
 #include "runtime/platform/team.h"
 
 struct izh_sequence {
@@ -26,6 +27,7 @@ struct izh_context {
   uint32_t max_sequences = 0;
   uint32_t used_tokens = 0;  // sum of the sequences' lengths
   uint64_t runs = 0;
+  izh::ReadAhead* read_ahead = nullptr;
   void* arena = nullptr;
   uint64_t pool_pages = 0;
   izh::Array<void*> pools;  // of each state: pool_pages pages, zero at first

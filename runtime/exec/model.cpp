@@ -82,7 +82,8 @@ izh_status izh_model_open(const char* path, const izh_model_options* options, iz
   *out = nullptr;
   if (!path) return fail(error, IZH_INVALID_ARGUMENT, "izh_model_open needs a path");
   MappedFile file;
-  IZH_TRY(file_map(path, &file, error));
+  const bool copy = options && options->load == IZH_LOAD_READ;
+  IZH_TRY(copy ? file_read(path, &file, error) : file_map(path, &file, error));
   return open_mapped(file, path, options, /*run=*/true, out, error);
 }
 

@@ -6,8 +6,8 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
+#include "runtime/platform/control_group.h"
 #include "runtime/platform/small_file.h"
 
 namespace izh {
@@ -32,69 +32,30 @@ uint32_t cores_of(double quota, double period) {
   return whole < cores || whole == 0 ? whole + 1 : whole;
 }
 
-// cpu.max holds "QUOTA PERIOD" or "max PERIOD".
-uint32_t quota_v2(const char* folder) {
-  char path[640], text[64];
-  snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", folder);
-  if (!read_small_file(path, text, sizeof(text))) return kMaxCores;
+// Version 2: cpu.max holds "QUOTA PERIOD" or "max PERIOD".
+uint32_t quota_of(const ControlGroup& group) {
+  char text[64], period_text[64];
   double quota = 0, period = 0;
-  if (sscanf(text, "%lf %lf", &quota, &period) != 2) return kMaxCores;
-  return cores_of(quota, period);
-}
-
-uint32_t quota_v1(const char* folder) {
-  char path[640], quota[64], period[64];
-  snprintf(path, sizeof(path), "/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", folder);
-  if (!read_small_file(path, quota, sizeof(quota))) return kMaxCores;
-  snprintf(path, sizeof(path), "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", folder);
-  if (!read_small_file(path, period, sizeof(period))) return kMaxCores;
-  return cores_of(atof(quota), atof(period));
-}
-
-// The least of a group and all groups above it; `folder` is cut on the way.
-uint32_t least_quota(char* folder, uint32_t (*quota)(const char*)) {
-  uint32_t least = kMaxCores;
-  for (;;) {
-    const uint32_t here = quota(folder);
-    if (here < least) least = here;
-    char* slash = strrchr(folder, '/');
-    if (!slash) return least;
-    *slash = 0;
+  if (group.unified) {
+    if (!read_group_file(group, "cpu.max", text, sizeof(text))) return kMaxCores;
+    if (sscanf(text, "%lf %lf", &quota, &period) != 2) return kMaxCores;
+    return cores_of(quota, period);
   }
-}
-
-// True if "cpu" is one of the comma-separated controllers.
-bool names_cpu(const char* list, size_t length) {
-  for (const char* end = list + length; list < end;) {
-    const char* comma =
-        static_cast<const char*>(memchr(list, ',', static_cast<size_t>(end - list)));
-    const char* stop = comma ? comma : end;
-    if (stop - list == 3 && memcmp(list, "cpu", 3) == 0) return true;
-    list = stop + 1;
+  if (!read_group_file(group, "cpu.cfs_quota_us", text, sizeof(text)) ||
+      !read_group_file(group, "cpu.cfs_period_us", period_text, sizeof(period_text))) {
+    return kMaxCores;
   }
-  return false;
+  return cores_of(atof(text), atof(period_text));
 }
 
-// Lines of /proc/self/cgroup are "number:controllers:/folder".
 uint32_t cgroup_quota() {
-  char text[4096];
   uint32_t least = kMaxCores;
-  if (!read_small_file("/proc/self/cgroup", text, sizeof(text))) return least;
-  char* rest = nullptr;
-  for (char* line = strtok_r(text, "\n", &rest); line; line = strtok_r(nullptr, "\n", &rest)) {
-    char* first = strchr(line, ':');
-    char* second = first ? strchr(first + 1, ':') : nullptr;
-    if (!second || strlen(second + 1) > 500) continue;
-    char folder[512];
-    snprintf(folder, sizeof(folder), "%s", second + 1);
-    uint32_t here = kMaxCores;
-    if (second == first + 1) {
-      here = least_quota(folder, quota_v2);
-    } else if (names_cpu(first + 1, static_cast<size_t>(second - first - 1))) {
-      here = least_quota(folder, quota_v1);
-    }
-    if (here < least) least = here;
-  }
+  auto visit = [](void* argument, const ControlGroup& group) {
+    uint32_t* quota = static_cast<uint32_t*>(argument);
+    const uint32_t here = quota_of(group);
+    if (here < *quota) *quota = here;
+  };
+  visit_control_groups("cpu", visit, &least);
   return least;
 }
 

@@ -1,4 +1,4 @@
-// File and code mappings through mmap.
+// Files and code through mmap.
 
 #include "runtime/platform/file.h"
 
@@ -11,10 +11,16 @@
 #include <cstring>
 
 #include "runtime/base/status.h"
+#include "runtime/platform/memory.h"
 
 namespace izh {
 
-izh_status file_map(const char* path, MappedFile* out, izh_error* error) {
+namespace {
+
+// Large enough that calls cost nothing, small enough for any cache of the system.
+constexpr uint64_t kReadBytes = uint64_t{8} << 20;
+
+izh_status open_regular(const char* path, MappedFile* out, izh_error* error) {
   // Without O_NONBLOCK a named pipe would wait for its writer.
   const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
@@ -22,43 +28,90 @@ izh_status file_map(const char* path, MappedFile* out, izh_error* error) {
   }
   struct stat facts;
   izh_status status = IZH_OK;
-  void* data = MAP_FAILED;
   if (fstat(descriptor, &facts) != 0) {
     status = fail(error, IZH_IO, "cannot read the size of %s: %s", path, strerror(errno));
   } else if (!S_ISREG(facts.st_mode)) {
     status = fail(error, IZH_IO, "%s is not a regular file, but an artifact has to be one", path);
   } else if (facts.st_size <= 0) {
     status = fail(error, IZH_BAD_ARTIFACT, "%s is empty", path);
-  } else {
-    data = mmap(nullptr, static_cast<size_t>(facts.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (data == MAP_FAILED) {
-      status = fail(error, IZH_IO, "cannot map %s: %s", path, strerror(errno));
-    }
   }
   if (status != IZH_OK) {
     close(descriptor);
     return status;
   }
-  out->data = static_cast<const uint8_t*>(data);
   out->size = static_cast<uint64_t>(facts.st_size);
   out->descriptor = descriptor;
   return IZH_OK;
 }
 
+izh_status map_bytes(const char* path, MappedFile* file, izh_error* error) {
+  void* data = mmap(nullptr, file->size, PROT_READ, MAP_PRIVATE, file->descriptor, 0);
+  if (data == MAP_FAILED) return fail(error, IZH_IO, "cannot map %s: %s", path, strerror(errno));
+  file->data = static_cast<const uint8_t*>(data);
+  return IZH_OK;
+}
+
+izh_status copy_bytes(const char* path, MappedFile* file, izh_error* error) {
+  const unsigned long long megabytes = file->size >> 20, limit = memory_limit() >> 20;
+  void* memory = megabytes < limit ? pages_alloc(file->size, /*huge=*/true) : nullptr;
+  if (!memory) {
+    return fail(error, IZH_OUT_OF_MEMORY,
+                "reading %s takes %llu MiB, but this process may use %llu MiB: map it instead, "
+                "which needs no memory of its own",
+                path, megabytes, limit);
+  }
+  uint8_t* data = static_cast<uint8_t*>(memory);
+  file->data = data;
+  file->copied = true;
+  for (uint64_t done = 0; done < file->size;) {
+    const uint64_t left = file->size - done;
+    const ssize_t count = pread(file->descriptor, data + done,
+                                left < kReadBytes ? left : kReadBytes, static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail(error, IZH_IO, "cannot read %s: %s", path, strerror(errno));
+    if (count == 0) {
+      return fail(error, IZH_IO, "%s became shorter while it was read: copy it again", path);
+    }
+    done += static_cast<uint64_t>(count);
+  }
+  return IZH_OK;
+}
+
+izh_status open_with(izh_status (*fill)(const char*, MappedFile*, izh_error*), const char* path,
+                     MappedFile* out, izh_error* error) {
+  MappedFile file;
+  IZH_TRY(open_regular(path, &file, error));
+  const izh_status status = fill(path, &file, error);
+  if (status != IZH_OK) {
+    file_unmap(&file);
+    return status;
+  }
+  *out = file;
+  return IZH_OK;
+}
+
+}  // namespace
+
+izh_status file_map(const char* path, MappedFile* out, izh_error* error) {
+  return open_with(map_bytes, path, out, error);
+}
+
+izh_status file_read(const char* path, MappedFile* out, izh_error* error) {
+  return open_with(copy_bytes, path, out, error);
+}
+
 void file_unmap(MappedFile* file) {
   // Bytes that are not a file's belong to the caller.
   if (file->descriptor >= 0) {
-    munmap(const_cast<uint8_t*>(file->data), file->size);
+    void* data = const_cast<uint8_t*>(file->data);
+    if (file->copied) {
+      pages_free(data, file->size);
+    } else if (data) {
+      munmap(data, file->size);
+    }
     close(file->descriptor);
   }
   *file = MappedFile();
-}
-
-void file_read_ahead(const MappedFile& file, uint64_t offset, uint64_t size) {
-  if (file.descriptor < 0 || size == 0) return;
-  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t begin = offset & ~(page - 1);
-  madvise(const_cast<uint8_t*>(file.data) + begin, size + (offset - begin), MADV_WILLNEED);
 }
 
 namespace {

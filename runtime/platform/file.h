@@ -1,4 +1,5 @@
-// Files mapped into memory: an artifact is read in place, never copied.
+// Files mapped into memory: an artifact is read in place, and copied only if
+// that is asked for.
 
 #pragma once
 
@@ -8,19 +9,20 @@
 
 namespace izh {
 
-// A read-only view of a whole file. The file may not be cut while it is mapped.
+// A view of a whole file. The file may not be cut while it is mapped.
 struct MappedFile {
   const uint8_t* data = nullptr;
   uint64_t size = 0;
   int descriptor = -1;  // stays open: code is mapped from it again; -1: not a file
+  bool copied = false;  // `data` is memory of this process that holds the bytes
 };
 
 // Maps the regular file at `path`; an empty one is an error.
 [[nodiscard]] izh_status file_map(const char* path, MappedFile* out, izh_error* error);
+// The same, with the bytes copied into huge pages where the system has them.
+[[nodiscard]] izh_status file_read(const char* path, MappedFile* out, izh_error* error);
+// Ends either.
 void file_unmap(MappedFile* file);
-
-// Asks the system to read the range ahead, without waiting for it.
-void file_read_ahead(const MappedFile& file, uint64_t offset, uint64_t size);
 
 // Machine code that may be run.
 struct MappedCode {

@@ -3,11 +3,12 @@
 #include "runtime/platform/memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
-#include "runtime/platform/small_file.h"
+#include "runtime/platform/control_group.h"
 
 namespace izh {
 
@@ -50,15 +51,19 @@ void pages_free(void* pages, size_t bytes) {
 uint64_t memory_limit() {
   const long count = sysconf(_SC_PHYS_PAGES);
   uint64_t limit = count > 0 ? static_cast<uint64_t>(count) * page_size() : UINT64_MAX;
-  const char* paths[] = {"/sys/fs/cgroup/memory.max",
-                         "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-  for (const char* path : paths) {
+  auto visit = [](void* argument, const ControlGroup& group) {
+    uint64_t* least = static_cast<uint64_t*>(argument);
     char text[64];
-    if (!read_small_file(path, text, sizeof(text))) continue;
+    const char* file = group.unified ? "memory.max" : "memory.limit_in_bytes";
+    if (!read_group_file(group, file, text, sizeof(text))) return;
+    // "max", or a number beyond all memory where there is no limit.
     char* end = text;
     const unsigned long long value = strtoull(text, &end, 10);
-    if (end != text && value > 0 && value < limit) limit = value;
-  }
+    if (end != text && value > 0 && value < *least) *least = value;
+  };
+  visit_control_groups("memory", visit, &limit);
+  rlimit space;
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur < limit) limit = space.rlim_cur;
   return limit;
 }
 

@@ -17,8 +17,8 @@ namespace izh {
 // `bytes` as given to pages_alloc; NULL is allowed.
 void pages_free(void* pages, size_t bytes);
 
-// Bytes that this process may use at most: the machine's memory, or the
-// control group's limit if that is smaller.
+// Bytes that this process may use at most: the machine's memory, or the limit
+// of a control group or of the address space if that is smaller.
 uint64_t memory_limit();
 
 }  // namespace izh

@@ -50,12 +50,19 @@ typedef struct izh_sequence izh_sequence;
 
 // ---- Model ----------------------------------------------------------------
 
+// How the file gets into memory.
+typedef enum izh_load {
+  IZH_LOAD_MAP = 0,   // mapped: starts at once, and processes share the pages
+  IZH_LOAD_READ = 1,  // read whole into huge pages of this process
+} izh_load;
+
 typedef struct izh_model_options {
   const char* variant;  // force one of the artifact's variants; NULL: the best
   const char* require;  // comma-separated CPU features that the chosen variant must use; NULL: none
+  izh_load load;
 } izh_model_options;
 
-// Maps and verifies the file at `path`. `options` may be NULL.
+// Maps (or reads) and verifies the file at `path`. `options` may be NULL.
 IZH_API IZH_NODISCARD izh_status izh_model_open(const char* path, const izh_model_options* options,
                                                 izh_model** out, izh_error* error);
 IZH_API void izh_model_close(izh_model* model);
@@ -107,6 +114,22 @@ typedef struct izh_context_options {
 IZH_API IZH_NODISCARD izh_status izh_context_create(const izh_model* model,
                                                     const izh_context_options* options,
                                                     izh_context** out, izh_error* error);
+// What a context takes, in bytes.
+typedef struct izh_memory {
+  uint64_t buffers;
+  uint64_t cache;    // when all of its tokens are in use
+  uint64_t file;     // weights, code and tables
+  bool file_mapped;  // the system may drop mapped pages and read them again
+  uint64_t peak;     // all of these
+  uint64_t limit;    // what this process may use
+} izh_memory;
+
+// Tells what izh_context_create with these options would take, and fails as it
+// would over sizes, but not over the limit.
+IZH_API IZH_NODISCARD izh_status izh_context_memory(const izh_model* model,
+                                                    const izh_context_options* options,
+                                                    izh_memory* out, izh_error* error);
+
 // Destroys its sequences too.
 IZH_API void izh_context_destroy(izh_context* context);
 IZH_API uint32_t izh_context_threads(const izh_context* context);

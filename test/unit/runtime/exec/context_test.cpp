@@ -238,6 +238,27 @@ TEST_F(ContextTest, RefusesMoreThanTheMachineHas) {
   EXPECT_EQ(context, nullptr);
 }
 
+TEST_F(ContextTest, TellsBeforehandWhatItTakes) {
+  TestArtifact artifact;
+  artifact.states[0] = 4096;
+  artifact.arena_bytes = 1 << 20;
+  open(artifact);
+  const izh_context_options options = {1, 640, 2};
+  izh_memory memory = {};
+  ASSERT_EQ(izh_context_memory(model, &options, &memory, &error), IZH_OK) << error.message;
+  EXPECT_EQ(memory.buffers, uint64_t{1} << 20);
+  uint64_t page = 0;
+  for (uint64_t bytes : artifact.states) page += bytes;
+  // Ten pages, and one that may be partly empty for each sequence.
+  EXPECT_EQ(memory.cache, 12 * page);
+  EXPECT_EQ(memory.file, model->image.size);
+  EXPECT_TRUE(memory.file_mapped);
+  EXPECT_EQ(memory.peak, memory.buffers + memory.cache + memory.file);
+  EXPECT_GT(memory.limit, 0u);
+  const izh_context_options absurd = {1, UINT32_MAX, 1};
+  EXPECT_EQ(izh_context_memory(model, &absurd, &memory, &error), IZH_LIMIT);
+}
+
 TEST_F(ContextTest, SharesAModelBetweenContexts) {
   create(2, 100, 1);
   izh_context* other = nullptr;

@@ -3,6 +3,9 @@
 #include "runtime/platform/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace izh {
 namespace {
@@ -26,6 +29,20 @@ TEST(MemoryTest, RefusesWhatCannotBe) {
   EXPECT_EQ(pages_alloc(SIZE_MAX, true), nullptr);
   EXPECT_EQ(pages_alloc(SIZE_MAX / 2 + 1, false), nullptr);
   pages_free(nullptr, 0);
+}
+
+// The address space is limited in a child, so that nothing else meets the limit.
+TEST(MemoryTest, KnowsTheLimitOfTheAddressSpace) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit = {uint64_t{123} << 20, before.rlim_max};
+    _exit(setrlimit(RLIMIT_AS, &limit) == 0 && memory_limit() == uint64_t{123} << 20 ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(MemoryTest, KnowsTheMachinesMemory) {

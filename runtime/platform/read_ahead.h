@@ -1,0 +1,20 @@
+// Brings a mapped file into memory ahead of whoever reads it.
+
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/platform/file.h"
+
+namespace izh {
+
+struct ReadAhead;
+
+// Starts a thread that touches the range in order. NULL where there is nothing
+// to do or no thread: then pages come when they are needed.
+ReadAhead* read_ahead_start(const MappedFile& file, uint64_t offset, uint64_t size);
+
+// Ends it, finished or not; NULL is allowed. Has to come before file_unmap.
+void read_ahead_stop(ReadAhead* ahead);
+
+}  // namespace izh
