@@ -16,6 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.dont_write_bytecode = True
 
 import arm
+import bench
 import errors
 import smollm2
 import sweep
@@ -29,6 +30,7 @@ PARTS = [
     ("smollm2", lambda suite, tools, o: smollm2.run(suite, tools, o.smollm2)),
     ("arm", lambda suite, tools, o: arm.run(suite, tools, o.arm, o.smollm2)),
     ("errors", lambda suite, tools, o: errors.run(suite, tools)),
+    ("bench", lambda suite, tools, o: bench.run(suite, tools)),
 ]
 SPREAD = [
     ("tiny", lambda suite, tools, o: tiny.run(suite, tools)),

@@ -10,7 +10,7 @@ namespace {
 
 class ArgumentsTest : public testing::Test {
 protected:
-  std::string file, text;
+  std::string file, text, load = "map";
   std::vector<std::string> stops;
   uint64_t count = 7;
   float heat = 0.5f;
@@ -21,6 +21,7 @@ protected:
     Arguments arguments("test", "Tests.");
     arguments.positional("FILE", &file, "a file");
     arguments.text("-p,--prompt", "TEXT", &text, &given, "a text");
+    arguments.choice("--load", "map|read", &load, "a choice");
     arguments.texts("--stop", "TEXT", &stops, "texts");
     arguments.integer("-n", "N", &count, 1, 100, "a count");
     arguments.number("--temp", "T", &heat, 0, 2, "a number");
@@ -45,6 +46,16 @@ TEST_F(ArgumentsTest, TakesOptionsInAnyOrderAndBothForms) {
   EXPECT_EQ(heat, 1.5f);
   EXPECT_TRUE(json);
   EXPECT_EQ(text, "hi");
+}
+
+TEST_F(ArgumentsTest, TakesOnlyTheWordsOfAChoice) {
+  EXPECT_TRUE(parse({"model", "--load=read"}));
+  EXPECT_EQ(load, "read");
+  for (const char *word : {"", "rea", "map|read", "|", "READ"}) {
+    EXPECT_FALSE(parse({"model", "--load", word})) << word;
+    EXPECT_EQ(status, kWrongUsage);
+    EXPECT_NE(message.find("--load takes map|read"), std::string::npos) << message;
+  }
 }
 
 TEST_F(ArgumentsTest, KeepsDefaultsOfWhatIsNotGiven) {

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """izh beside llama.cpp: the same model, the same tokens, rounds in turn.
 
-  peer.py MODEL.gguf MODEL.izh [--izh-rt PATH] [--python PYTHON] [-p 128] [-n 64] [-r 5] [--threads 1,2] [--json]
+  peer.py MODEL.gguf MODEL.izh [--izh-rt PATH] [--python PYTHON] [-p 128] [-n 64] [-d 0] [-r 5] [--threads 1,2] [--json]
 
 llama.cpp runs through the PyPI package llama-cpp-python (0.3.36 was tried),
 which PYTHON has to have; its speed is measured as llama-bench does: random
-tokens in batches of up to 512, then one token at a time. Both programs keep
-their model loaded and run one round when they are told to, so that whatever
-else the machine does meets both. Medians are compared.
+tokens in batches of up to 512, then one token at a time behind -d others. Both
+programs keep their model loaded and run one round when they are told to, so
+that whatever else the machine does meets both. Medians are compared; izh-rt
+also measures the machine's limits after each of its rounds.
 """
 
 import argparse
@@ -33,32 +34,32 @@ def serve_peer(options):
     load = time.perf_counter() - begin
     vocabulary = peer.llama_vocab_n_tokens(peer.llama_model_get_vocab(model))
     settings = peer.llama_context_default_params()
-    settings.n_ctx = max(options.prompt, options.generate) + 64
+    settings.n_ctx = max(options.prompt, options.depth + options.generate) + 64
     settings.n_batch = settings.n_ubatch = 512
     settings.n_threads = settings.n_threads_batch = int(options.threads)
     context = peer.llama_init_from_model(model, settings)
     numbers = random.Random(1)
 
     def feed(count):
-        tokens = (peer.llama_token * count)(*[numbers.randrange(vocabulary) for _ in range(count)])
-        if peer.llama_decode(context, peer.llama_batch_get_one(tokens, count)):
-            sys.exit("llama.cpp failed to decode")
-        peer.llama_synchronize(context)
-
-    def clear():
-        peer.llama_memory_clear(peer.llama_get_memory(context), True)
+        while count > 0:
+            size = min(count, 512)
+            tokens = (peer.llama_token * size)(*[numbers.randrange(vocabulary) for _ in range(size)])
+            if peer.llama_decode(context, peer.llama_batch_get_one(tokens, size)):
+                sys.exit("llama.cpp failed to decode")
+            peer.llama_synchronize(context)
+            count -= size
 
     def measure():
         speeds = {"pp": 0, "tg": 0}
+        memory = peer.llama_get_memory(context)
         if options.prompt:
-            clear()
-            begin, left = time.perf_counter(), options.prompt
-            while left > 0:
-                feed(min(left, 512))
-                left -= 512
+            peer.llama_memory_clear(memory, True)
+            begin = time.perf_counter()
+            feed(options.prompt)
             speeds["pp"] = options.prompt / (time.perf_counter() - begin)
         if options.generate:
-            clear()
+            peer.llama_memory_clear(memory, True)
+            feed(options.depth)
             begin = time.perf_counter()
             for _ in range(options.generate):
                 feed(1)
@@ -100,36 +101,50 @@ class Engine:
         self.process.wait()
 
 
+def engines(options, threads):
+    """izh-rt, and llama.cpp where a Python for it is given."""
+    sizes = ["-p", str(options.prompt), "-n", str(options.generate), "-d", str(options.depth), "--threads", str(threads)]
+    started = [Engine("izh-rt", [options.izh_rt, "bench", options.izh, "--serve", *sizes])]
+    if options.python:
+        started.append(Engine("llama.cpp", [options.python, __file__, options.gguf, options.izh, "--serve-peer", *sizes]))
+    return started
+
+
 def compare(options, threads):
-    """-> one row: medians of both engines and their ratios."""
-    sizes = ["-p", str(options.prompt), "-n", str(options.generate), "--threads", str(threads)]
-    engines = [
-        Engine("izh-rt", [options.izh_rt, "bench", options.izh, "--serve", *sizes]),
-        Engine("llama.cpp", [options.python, __file__, options.gguf, options.izh, "--serve-peer", *sizes]),
-    ]
+    """-> one row: medians of both engines, their ratios and izh's share of the machine's limits."""
+    izh, peer = both = engines(options, threads)
     for _ in range(options.rounds):
-        for engine in engines:
+        for engine in both:
             engine.round()
-    izh, peer = engines
-    row = {"threads": threads}
+    row = {"threads": threads, "read_gbps": izh.median("read_gbps"), "int8_gops": izh.median("int8_gops")}
     for key in ("pp", "tg"):
         row[f"izh_{key}"] = round(izh.median(key), 2)
         row[f"peer_{key}"] = round(peer.median(key), 2)
         row[f"ratio_{key}"] = round(izh.median(key) / peer.median(key), 3) if peer.median(key) else None
-    for engine in engines:
+    work = izh.ready
+    row["share_tg"] = round(izh.median("tg") * work["bytes_per_token"] / row["read_gbps"] / 1e9, 3)
+    row["share_pp"] = round(izh.median("pp") * work["operations_per_token"] / row["int8_gops"] / 1e9, 3)
+    row["variant"] = work["variant"]
+    for engine in both:
         engine.close()
     return row
 
 
-def main():
-    parser = argparse.ArgumentParser(description="izh-rt beside llama.cpp, rounds in turn")
+def add_options(parser):
+    """What every comparison needs."""
     parser.add_argument("gguf")
     parser.add_argument("izh")
     parser.add_argument("--izh-rt", default="build/bin/izh-rt")
     parser.add_argument("--python", default=sys.executable, help="a Python that has llama-cpp-python")
     parser.add_argument("-p", "--prompt", type=int, default=128)
     parser.add_argument("-n", "--generate", type=int, default=64)
+    parser.add_argument("-d", "--depth", type=int, default=0, help="tokens of context before those that are generated")
     parser.add_argument("-r", "--rounds", type=int, default=5)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="izh-rt beside llama.cpp, rounds in turn")
+    add_options(parser)
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--serve-peer", action="store_true", help=argparse.SUPPRESS)
@@ -138,12 +153,14 @@ def main():
         return serve_peer(options)
     rows = [compare(options, int(threads)) for threads in options.threads.split(",")]
     if options.json:
-        print(json.dumps({"prompt": options.prompt, "generate": options.generate, "rows": rows}))
+        print(json.dumps({"gguf": options.gguf, "prompt": options.prompt, "generate": options.generate,
+                          "depth": options.depth, "rounds": options.rounds, "rows": rows}))
         return
-    print("| threads | prompt: izh | llama.cpp | ratio | generation: izh | llama.cpp | ratio |")
-    print("|--:|--:|--:|--:|--:|--:|--:|")
+    print("| threads | prompt: izh | llama.cpp | ratio | of peak | generation: izh | llama.cpp | ratio | of read speed |")
+    print("|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for row in rows:
-        print("| {threads} | {izh_pp:.1f} | {peer_pp:.1f} | {ratio_pp} | {izh_tg:.1f} | {peer_tg:.1f} | {ratio_tg} |".format(**row))
+        print("| {threads} | {izh_pp:.1f} | {peer_pp:.1f} | {ratio_pp} | {share_pp:.0%} | {izh_tg:.1f} | {peer_tg:.1f} "
+              "| {ratio_tg} | {share_tg:.0%} |".format(**row))
 
 
 if __name__ == "__main__":

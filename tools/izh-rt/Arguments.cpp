@@ -59,6 +59,11 @@ void Arguments::text(const char *names, const char *value, std::string *target, 
   options.push_back({Kind::Text, names, value, help, target, given, 0, 0});
 }
 
+void Arguments::choice(const char *names, const char *values, std::string *target,
+                       const char *help) {
+  options.push_back({Kind::Choice, names, values, help, target, nullptr, 0, 0});
+}
+
 void Arguments::texts(const char *names, const char *value, std::vector<std::string> *target,
                       const char *help) {
   options.push_back({Kind::Texts, names, value, help, target, nullptr, 0, 0});
@@ -102,6 +107,14 @@ bool Arguments::store(const Option &option, const std::string &name,
   case Kind::Text:
     if (value.empty() && !option.given) {
       misuse(name + " needs a value (" + option.value + "), not ''");
+      return false;
+    }
+    *static_cast<std::string *>(option.target) = value;
+    return true;
+  case Kind::Choice:
+    if (value.empty() || value.find('|') != std::string::npos ||
+        ("|" + option.value + "|").find("|" + value + "|") == std::string::npos) {
+      misuse(name + " takes " + option.value + ", not '" + value + "'");
       return false;
     }
     *static_cast<std::string *>(option.target) = value;

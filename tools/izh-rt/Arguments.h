@@ -27,6 +27,8 @@ public:
   // elsewhere an empty one stands for an option that was not given.
   void text(const char *names, const char *value, std::string *target, bool *given,
             const char *help);
+  // One of the words in `values` ("map|read").
+  void choice(const char *names, const char *values, std::string *target, const char *help);
   // May be given several times.
   void texts(const char *names, const char *value, std::vector<std::string> *target,
              const char *help);
@@ -45,7 +47,7 @@ public:
   int misuse(const std::string &sentence) const;
 
 private:
-  enum class Kind { Flag, Text, Texts, Integer, Number };
+  enum class Kind { Flag, Text, Choice, Texts, Integer, Number };
   struct Option {
     Kind kind;
     std::string names, value, help;

@@ -1,255 +1,168 @@
 // `izh-rt bench`: prompt and generation speed beside what the machine allows.
 
+#include "tools/izh-rt/BenchReport.h"
 #include "tools/izh-rt/Commands.h"
 #include "tools/izh-rt/Json.h"
-#include "tools/izh-rt/Limits.h"
-#include "tools/izh-rt/Model.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <sys/stat.h>
 
 namespace izh::rt {
 namespace {
 
-struct BenchOptions {
-  ModelOptions model;
-  std::string threads;
-  uint64_t prompt = 512, generate = 128, rounds = 5, depth = 0;
-  bool json = false, serve = false;
-};
-
-// Speeds in tokens a second; 0 where nothing was asked for.
-struct Round {
-  double prompt = 0, generation = 0;
-};
-
-// One context with one sequence, which each measurement starts anew.
-class Bench {
-public:
-  Bench(const BenchOptions &options, const izh_model_info &info)
-      : options(options), logits(info.vocabulary), vocabulary(info.vocabulary) {}
-
-  bool start(const izh_model *model, uint64_t threads) {
-    uint64_t room = std::max({options.prompt, options.depth + options.generate, uint64_t(17)});
-    context = createContext(model, threads, std::max(room, options.model.contextTokens), 1);
-    izh_error error = {};
-    if (context && izh_sequence_create(context.get(), &sequence, &error) != IZH_OK) {
-      failed(error);
-      return false;
-    }
-    return context != nullptr;
-  }
-
-  uint32_t threads() const { return izh_context_threads(context.get()); }
-
-  // Appends `count` random tokens in one call.
-  bool feed(uint64_t count) {
-    if (!count)
-      return true;
-    tokens.resize(count);
-    for (int32_t &token : tokens) {
-      // Knuth's generator: the tokens are of no interest, but the same each time.
-      random = random * 6364136223846793005u + 1442695040888963407u;
-      token = int32_t((random >> 33) % vocabulary);
-    }
-    izh_input input = {sequence, tokens.data(), uint32_t(count), 1};
-    return check([&](izh_error *error) {
-      return izh_context_run(context.get(), &input, 1, logits.data(), error);
-    });
-  }
-
-  bool clear() {
-    return check([&](izh_error *error) { return izh_sequence_truncate(sequence, 0, error); });
-  }
-
-  bool round(Round *result) {
-    if (options.prompt) {
-      if (!clear())
-        return false;
-      double begin = now();
-      if (!feed(options.prompt))
-        return false;
-      result->prompt = double(options.prompt) / (now() - begin);
-    }
-    if (options.generate) {
-      if (!clear() || !feed(options.depth))
-        return false;
-      double begin = now();
-      for (uint64_t i = 0; i < options.generate; ++i)
-        if (!feed(1))
-          return false;
-      result->generation = double(options.generate) / (now() - begin);
-    }
-    return true;
-  }
-
-private:
-  template <typename Function> bool check(Function function) {
-    izh_error error = {};
-    if (function(&error) == IZH_OK)
-      return true;
-    failed(error);
-    return false;
-  }
-
-  const BenchOptions &options;
-  ContextPtr context;
-  izh_sequence *sequence = nullptr;
-  std::vector<float> logits;
-  std::vector<int32_t> tokens;
-  uint64_t random = 1;
-  uint32_t vocabulary;
-};
-
-struct Row {
-  uint32_t threads = 0;
-  double loadMs = 0, ttftMs = 0;
-  std::vector<double> prompt, generation;
-  MachineLimits limits;
-  uint64_t bytesPerToken = 0;
-  double promptShare = 0, generationShare = 0;
-};
-
-// The share of the machine's limits that the medians reach.
-void rate(Row &row, const ModelWork &work, const izh_model_info &info,
-          const BenchOptions &options) {
-  row.bytesPerToken = work.weightBytesPerToken +
-                      info.cache_bytes_per_token * (options.depth + options.generate / 2);
-  if (row.limits.readGbps > 0 && options.generate)
-    row.generationShare =
-        median(row.generation) * double(row.bytesPerToken) / 1e9 / row.limits.readGbps;
-  if (row.limits.int8Gops > 0 && options.prompt) {
-    double operations =
-        double(work.operationsPerToken) + double(work.operationsPerOutput) / double(options.prompt);
-    row.promptShare = median(row.prompt) * operations / 1e9 / row.limits.int8Gops;
-  }
-}
-
-bool measureRow(const izh_model *model, const izh_model_info &info, const BenchOptions &options,
-                uint64_t threads, double loadMs, Row *row) {
-  Bench bench(options, info);
-  double begin = now();
-  if (!bench.start(model, threads) || !bench.feed(std::max<uint64_t>(options.prompt, 16)))
-    return false;
-  row->threads = bench.threads();
-  row->loadMs = loadMs;
-  // Cold: threads, buffers and pages are touched for the first time.
-  row->ttftMs = loadMs + (now() - begin) * 1e3;
-  for (uint64_t i = 0; i < options.rounds; ++i) {
-    Round round;
-    if (!bench.round(&round))
-      return false;
-    row->prompt.push_back(round.prompt);
-    row->generation.push_back(round.generation);
-  }
-  row->limits = measureLimits(model, row->threads);
-  rate(*row, modelWork(model), info, options);
-  return true;
-}
-
-std::string rowJson(const Row &row, const BenchOptions &options) {
-  return JsonObject()
-      .count("threads", row.threads)
-      .count("prompt", options.prompt)
-      .count("generate", options.generate)
-      .number("pp_tps", median(row.prompt))
-      .number("pp_dev", deviation(row.prompt))
-      .number("tg_tps", median(row.generation))
-      .number("tg_dev", deviation(row.generation))
-      .number("ttft_ms", row.ttftMs)
-      .number("load_ms", row.loadMs)
-      .count("bytes_per_token", row.bytesPerToken)
-      .number("read_gbps", row.limits.readGbps)
-      .number("int8_gops", row.limits.int8Gops)
-      .number("pp_share", row.promptShare)
-      .number("tg_share", row.generationShare)
-      .str();
-}
-
-std::string machineJson(const izh_model_info &info, const std::vector<Row> &rows) {
-  MachineLimits best;
-  for (const Row &row : rows) {
-    best.readGbps = std::max(best.readGbps, row.limits.readGbps);
-    best.int8Gops = std::max(best.int8Gops, row.limits.int8Gops);
-    best.how = row.limits.how;
-  }
-  return JsonObject()
-      .text("cpu", processorName())
-      .text("variant", info.variant)
-      .number("read_gbps", best.readGbps)
-      .number("int8_gops", best.int8Gops)
-      .text("int8_how", best.how)
-      .str();
-}
-
-void printRow(const Row &row, const BenchOptions &options) {
-  printf("%u threads: load %.1f ms, first token after %.0f ms\n", row.threads, row.loadMs,
-         row.ttftMs);
-  if (options.prompt)
-    printf("  prompt     %4llu tokens  %9.2f +- %.2f tokens/s  %5.1f %% of %.0f GOP/s (%s)\n",
-           static_cast<unsigned long long>(options.prompt), median(row.prompt),
-           deviation(row.prompt), 100 * row.promptShare, row.limits.int8Gops,
-           row.limits.how.c_str());
-  if (options.generate)
-    printf("  generation %4llu tokens  %9.2f +- %.2f tokens/s  %5.1f %% of %.1f GB/s, "
-           "%.2f MB a token\n",
-           static_cast<unsigned long long>(options.generate), median(row.generation),
-           deviation(row.generation), 100 * row.generationShare, row.limits.readGbps,
-           double(row.bytesPerToken) / 1e6);
-  fflush(stdout);
-}
+constexpr uint64_t kMostTokens = 1u << 24;
 
 // One round a line of standard input, so that another engine can have its turn
-// between them.
+// between them. Every line is answered with speeds and the machine's limits of
+// that moment.
 int serve(const izh_model *model, const izh_model_info &info, const BenchOptions &options,
-          uint64_t threads, double loadMs) {
+          uint64_t threads, uint64_t depth, double loadMs) {
   Bench bench(options, info);
-  if (!bench.start(model, threads) || !bench.feed(16))
+  if (!bench.start(model, threads, depth) || !bench.feed(16))
     return kFailed;
-  printf("%s\n", JsonObject().add("ready", "true").number("load_ms", loadMs).str().c_str());
+  ModelWork work = modelWork(model);
+  uint64_t bytes =
+      work.weightBytesPerToken + info.cache_bytes_per_token * (depth + options.generate / 2);
+  printf("%s\n", JsonObject()
+                     .add("ready", "true")
+                     .number("load_ms", loadMs)
+                     .text("variant", info.variant)
+                     .count("bytes_per_token", bytes)
+                     .count("operations_per_token", work.operationsPerToken)
+                     .str()
+                     .c_str());
   fflush(stdout);
+  LimitMeter meter(model, bench.threads());
   char line[256];
   while (fgets(line, sizeof(line), stdin)) {
-    Round round;
-    if (!bench.round(&round))
+    BenchRound round;
+    if (!bench.round(depth, options.prompt != 0, &round))
       return kFailed;
-    printf("%s\n",
-           JsonObject().number("pp", round.prompt).number("tg", round.generation).str().c_str());
+    meter.measure();
+    MachineLimits limits = meter.limits();
+    printf("%s\n", JsonObject()
+                       .number("pp", round.prompt)
+                       .number("tg", round.generation)
+                       .number("read_gbps", limits.readGbps)
+                       .number("int8_gops", limits.int8Gops)
+                       .str()
+                       .c_str());
     if (fflush(stdout) != 0)
       return cannotPrint();
   }
   return kDone;
 }
 
-// "1,2" -> {1, 2}; an empty list means the runtime's choice.
-bool parseThreads(const std::string &list, std::vector<uint64_t> *threads) {
+// "1,2" -> {1, 2}; an empty list means `otherwise`.
+bool parseList(const std::string &list, uint64_t low, uint64_t high, uint64_t otherwise,
+               std::vector<uint64_t> *numbers) {
   if (list.empty())
-    threads->push_back(0);
+    numbers->push_back(otherwise);
   for (size_t begin = 0; begin < list.size();) {
     size_t end = std::min(list.find(',', begin), list.size());
     uint64_t count;
-    if (!parseInteger(list.substr(begin, end - begin), 1, 1024, &count))
+    if (!parseInteger(list.substr(begin, end - begin), low, high, &count))
       return false;
-    threads->push_back(count);
+    numbers->push_back(count);
     begin = end + 1;
   }
-  return true;
+  return list.empty() || list.back() != ',';
 }
 
 void declare(Arguments &arguments, BenchOptions &options) {
   declareModel(arguments, options.model);
-  arguments.integer("-p,--prompt", "N", &options.prompt, 0, 1u << 24, "tokens of a prompt (512)");
-  arguments.integer("-n,--tokens", "N", &options.generate, 0, 1u << 24,
+  arguments.integer("-p,--prompt", "N", &options.prompt, 0, kMostTokens,
+                    "tokens of a prompt (512)");
+  arguments.integer("-n,--tokens", "N", &options.generate, 0, kMostTokens,
                     "tokens to generate one by one (128)");
   arguments.integer("-r,--rounds", "N", &options.rounds, 1, 10000, "rounds (5)");
-  arguments.integer("-d,--depth", "N", &options.depth, 0, 1u << 24,
+  arguments.integer("-d,--depth", "N", &options.depth, 0, kMostTokens,
                     "tokens in the cache before those that are generated (0)");
+  arguments.text("--contexts", "LIST", &options.contexts,
+                 "several depths, one row each, for example 0,512,2048");
   arguments.text("--threads,-t", "LIST", &options.threads,
                  "numbers of threads, one row each (one a usable physical core)");
   arguments.integer("--ctx,-c", "N", &options.model.contextTokens, 1, 1u << 30,
                     "tokens of the cache (what the rounds need)");
+  arguments.integer("--sustain", "SECONDS", &options.sustain, 2, 100'000,
+                    "then generates for so long: the rate each second, first minute and last");
   arguments.flag("--json", &options.json, "prints one JSON object");
+  arguments.flag("--markdown", &options.markdown, "prints a Markdown table");
+  arguments.text("--svg", "FILE", &options.svg,
+                 "also draws generated tokens a second over the context's length");
   arguments.flag("--serve", &options.serve, "runs one round a line of standard input");
+}
+
+std::string misfit(const BenchOptions &options) {
+  if (!options.prompt && !options.generate)
+    return "there is nothing to measure with -p 0 and -n 0";
+  if (options.json + options.markdown + options.serve > 1)
+    return "--json, --markdown and --serve exclude each other";
+  if (options.depth && !options.contexts.empty())
+    return "--depth and --contexts exclude each other";
+  if (!options.generate && (options.sustain || !options.svg.empty()))
+    return "--sustain and --svg are about generated tokens, but -n is 0";
+  struct stat model, image;
+  if (!options.svg.empty() && stat(options.model.file.c_str(), &model) == 0 &&
+      stat(options.svg.c_str(), &image) == 0 && model.st_dev == image.st_dev &&
+      model.st_ino == image.st_ino)
+    return "--svg " + options.svg + " is the same file as the model";
+  return "";
+}
+
+int writeFile(const std::string &path, const std::string &text) {
+  FILE *file = fopen(path.c_str(), "wb");
+  bool written = file && fwrite(text.data(), 1, text.size(), file) == text.size();
+  int reason = errno;
+  if (file && fclose(file) != 0 && written) {
+    written = false;
+    reason = errno;
+  }
+  return written ? kDone : failed("cannot write '" + path + "': " + strerror(reason));
+}
+
+bool sustain(const izh_model *model, const izh_model_info &info, const BenchOptions &options,
+             uint64_t threads, uint64_t depth, bool quiet, BenchResult *result) {
+  Bench bench(options, info);
+  if (!bench.start(model, threads, depth))
+    return false;
+  Sustained sustained;
+  sustained.threads = bench.threads();
+  if (!bench.sustain(depth, double(options.sustain), &sustained.rates,
+                     quiet ? nullptr : printSecond))
+    return false;
+  compareEnds(&sustained);
+  if (!quiet)
+    printSustained(sustained);
+  result->sustained.push_back(std::move(sustained));
+  return true;
+}
+
+int measure(const izh_model *model, const izh_model_info &info, const BenchOptions &options,
+            const std::vector<uint64_t> &threads, const std::vector<uint64_t> &depths,
+            double loadMs) {
+  bool quiet = options.json || options.markdown;
+  BenchResult result;
+  for (uint64_t one : threads) {
+    if (!measureRows(model, options, one, depths, loadMs, &result.rows, quiet ? nullptr : printRow))
+      return kFailed;
+    if (options.sustain && !sustain(model, info, options, one, depths[0], quiet, &result))
+      return kFailed;
+  }
+  uint32_t most = 1;
+  for (const BenchRow &row : result.rows)
+    most = std::max(most, row.threads);
+  result.machine = limitsByThreads(model, most);
+  if (options.json)
+    printf("%s\n", benchJson(result, options, info).c_str());
+  else if (options.markdown)
+    printf("%s", benchMarkdown(result, options, info).c_str());
+  else
+    printMachine(result.machine);
+  return options.svg.empty() ? kDone : writeFile(options.svg, benchSvg(result, info));
 }
 
 } // namespace
@@ -261,12 +174,15 @@ int benchCommand(int count, char **words) {
   int status;
   if (!arguments.parse(count, words, &status))
     return status;
-  std::vector<uint64_t> threads;
-  if (!parseThreads(options.threads, &threads))
+  std::vector<uint64_t> threads, depths;
+  if (!parseList(options.threads, 1, 1024, 0, &threads))
     return arguments.misuse("--threads takes numbers from 1 to 1024 separated by commas, not '" +
                             options.threads + "'");
-  if (!options.prompt && !options.generate)
-    return arguments.misuse("there is nothing to measure with -p 0 and -n 0");
+  if (!parseList(options.contexts, 0, kMostTokens, options.depth, &depths))
+    return arguments.misuse("--contexts takes numbers of tokens separated by commas, not '" +
+                            options.contexts + "'");
+  if (std::string sentence = misfit(options); !sentence.empty())
+    return arguments.misuse(sentence);
 
   double begin = now();
   ModelPtr model = openModel(options.model);
@@ -276,25 +192,8 @@ int benchCommand(int count, char **words) {
   izh_model_info info;
   izh_model_get_info(model.get(), &info);
   if (options.serve)
-    return serve(model.get(), info, options, threads[0], loadMs);
-  std::vector<Row> rows;
-  std::vector<std::string> items;
-  for (uint64_t one : threads) {
-    Row row;
-    if (!measureRow(model.get(), info, options, one, loadMs, &row))
-      return kFailed;
-    if (!options.json)
-      printRow(row, options);
-    items.push_back(rowJson(row, options));
-    rows.push_back(std::move(row));
-  }
-  if (options.json)
-    printf("%s\n", JsonObject()
-                       .add("machine", machineJson(info, rows))
-                       .add("rows", jsonList(items))
-                       .str()
-                       .c_str());
-  return kDone;
+    return serve(model.get(), info, options, threads[0], depths[0], loadMs);
+  return measure(model.get(), info, options, threads, depths, loadMs);
 }
 
 } // namespace izh::rt

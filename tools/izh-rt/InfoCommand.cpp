@@ -4,6 +4,7 @@
 #include "tools/izh-rt/Json.h"
 #include "tools/izh-rt/Model.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace izh::rt {
@@ -23,8 +24,52 @@ std::vector<Skipped> skippedVariants(const izh_model *model, uint32_t count) {
   return skipped;
 }
 
+std::string memoryJson(const izh_memory &memory, uint64_t tokens) {
+  return JsonObject()
+      .count("tokens", tokens)
+      .count("buffers", memory.buffers)
+      .count("cache", memory.cache)
+      .count("file", memory.file)
+      .add("file_mapped", memory.file_mapped ? "true" : "false")
+      .count("peak", memory.peak)
+      .count("limit", memory.limit)
+      .str();
+}
+
+// What a run with so many tokens takes, at most.
+struct Needs {
+  uint64_t tokens;
+  izh_memory memory;
+};
+
+bool findNeeds(const izh_model *model, const izh_model_info &info, const ModelOptions &options,
+               Needs *needs) {
+  constexpr uint64_t kUsual = 4096;
+  needs->tokens = options.contextTokens;
+  if (!needs->tokens)
+    needs->tokens = info.context ? std::min<uint64_t>(info.context, kUsual) : kUsual;
+  izh_context_options sizes = {0, uint32_t(needs->tokens), 1};
+  izh_error error = {};
+  if (izh_context_memory(model, &sizes, &needs->memory, &error) == IZH_OK)
+    return true;
+  failed(error);
+  return false;
+}
+
+void printNeeds(const Needs &needs) {
+  const izh_memory &memory = needs.memory;
+  auto megabytes = [](uint64_t bytes) { return double(bytes) / 1e6; };
+  printf("a run of up to %llu tokens takes at most %.2f MB: buffers %.2f, cache %.2f, file %.2f "
+         "(%s)\n",
+         static_cast<unsigned long long>(needs.tokens), megabytes(memory.peak),
+         megabytes(memory.buffers), megabytes(memory.cache), megabytes(memory.file),
+         memory.file_mapped ? "mapped: shared, and dropped where memory is short" : "read");
+  printf("this process may use %.0f MB%s\n", megabytes(memory.limit),
+         memory.peak > memory.limit ? ", which is less" : "");
+}
+
 std::string infoJson(const izh_model_info &info, const ModelOptions &options,
-                     const std::vector<Skipped> &skipped) {
+                     const std::vector<Skipped> &skipped, const Needs &needs) {
   std::vector<std::string> list;
   for (const Skipped &one : skipped)
     list.push_back(JsonObject().text("variant", one.variant).text("reason", one.reason).str());
@@ -45,6 +90,7 @@ std::string infoJson(const izh_model_info &info, const ModelOptions &options,
       .count("code_bytes", info.code_bytes)
       .count("arena_bytes", info.arena_bytes)
       .count("cache_bytes_per_token", info.cache_bytes_per_token)
+      .add("memory", memoryJson(needs.memory, needs.tokens))
       .add("tokenizer", info.has_tokenizer ? "true" : "false")
       .text("chat_template", info.chat_template)
       .text("compiler", info.compiler)
@@ -55,14 +101,15 @@ std::string infoJson(const izh_model_info &info, const ModelOptions &options,
       .str();
 }
 
-void printInfo(const izh_model_info &info, const std::vector<Skipped> &skipped) {
+void printInfo(const izh_model_info &info, const std::vector<Skipped> &skipped,
+               const Needs &needs) {
   printf("%s (%s), %.1f M parameters, %u layers, vocabulary of %u, context of %u\n", info.name,
          info.architecture, double(info.parameters) / 1e6, info.layers, info.vocabulary,
          info.context);
   printf("file %.2f MB, weights %.2f MB, code %.1f KB\n", double(info.file_bytes) / 1e6,
          double(info.weight_bytes) / 1e6, double(info.code_bytes) / 1e3);
-  printf("a run needs %.2f MB and %.1f KB a token of context\n", double(info.arena_bytes) / 1e6,
-         double(info.cache_bytes_per_token) / 1e3);
+  printf("cache %.1f KB a token\n", double(info.cache_bytes_per_token) / 1e3);
+  printNeeds(needs);
   printf("variant %s\n", info.variant);
   for (const Skipped &one : skipped)
     printf("  not %s: %s\n", one.variant.c_str(), one.reason.c_str());
@@ -79,6 +126,8 @@ int infoCommand(int count, char **words) {
   bool json = false;
   Arguments arguments("izh-rt info", "Tells what is in a file and which variant would run.");
   declareModel(arguments, options);
+  arguments.integer("--ctx,-c", "N", &options.contextTokens, 1, 1u << 24,
+                    "tokens of the run whose memory is told (the model's, at most 4096)");
   arguments.flag("--json", &json, "prints one JSON object");
   int status;
   if (!arguments.parse(count, words, &status))
@@ -89,10 +138,13 @@ int infoCommand(int count, char **words) {
   izh_model_info info;
   izh_model_get_info(model.get(), &info);
   std::vector<Skipped> skipped = skippedVariants(model.get(), info.variants);
+  Needs needs;
+  if (!findNeeds(model.get(), info, options, &needs))
+    return kFailed;
   if (json)
-    printf("%s\n", infoJson(info, options, skipped).c_str());
+    printf("%s\n", infoJson(info, options, skipped, needs).c_str());
   else
-    printInfo(info, skipped);
+    printInfo(info, skipped, needs);
   return kDone;
 }
 

@@ -13,40 +13,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <set>
 
 namespace izh::rt {
 namespace {
-
-const schema::Artifact &artifactOf(const izh_model *model) {
-  return *schema::GetArtifact(model->image.data + model->image.root_offset);
-}
-
-// The matrix that starts at an offset of the weights section.
-const schema::Weight *weightAt(const schema::Artifact &artifact, uint64_t offset) {
-  if (artifact.weights())
-    for (const schema::Weight *weight : *artifact.weights())
-      if (!weight->constant() && weight->offset() == offset)
-        return weight;
-  return nullptr;
-}
-
-// A product's units are tiles of rows, a fixed number; looking up an
-// embedding has a unit a token and reads one row of its matrix.
-bool isProduct(const schema::Dispatch &dispatch) {
-  return dispatch.extent() == schema::Extent::Fixed && dispatch.bindings();
-}
-
-// The last dispatch writes the logits. Others may use the same place of the
-// arena before it.
-bool writesLogits(const schema::Dispatch &dispatch, const schema::Plan &plan) {
-  if (&dispatch != plan.dispatches()->Get(plan.dispatches()->size() - 1))
-    return false;
-  for (const schema::Binding *binding : *dispatch.bindings())
-    if (binding->space() == schema::Space::Arena && binding->offset() == plan.logits_offset())
-      return true;
-  return false;
-}
 
 // A thread's share of the bytes, summed in words.
 uint64_t sumWords(const uint8_t *data, size_t bytes) {
@@ -85,76 +54,97 @@ struct DotJob {
   }
 };
 
+constexpr size_t kMostBytes = size_t(2) << 30;
+
+// The best of a few passes over `bytes` at `data`, in GB/s.
 double readSpeed(Team *team, const uint8_t *data, size_t bytes) {
-  bytes = std::min<size_t>(bytes, size_t(2) << 30);
+  bytes = std::min(bytes, kMostBytes);
   uint32_t pieces = uint32_t((bytes + kPieceBytes - 1) / kPieceBytes);
   if (!pieces)
     return 0;
-  std::vector<double> speeds;
-  double end = now() + 0.3;
-  // The first pass only brings the pages in.
-  for (int pass = 0; pass < 3 || (now() < end && pass < 20); ++pass) {
+  double best = 0, end = now() + 0.06;
+  for (int pass = 0; pass < 2 || (now() < end && pass < 20); ++pass) {
     ReadJob job{data, bytes};
     double begin = now();
     team_run(team, {&pieces, 1, ReadJob::work, &job});
-    if (pass > 0)
-      speeds.push_back(double(bytes) / (now() - begin) / 1e9);
+    best = std::max(best, double(bytes) / (now() - begin) / 1e9);
   }
-  return *std::max_element(speeds.begin(), speeds.end());
+  return best;
 }
 
 double dotSpeed(Team *team, uint32_t threads) {
-  std::vector<double> speeds;
   uint32_t pieces = threads * 8;
-  DotJob job{2000};
-  double end = now() + 0.2;
+  DotJob job{1000};
+  double best = 0, end = now() + 0.04;
   do {
     job.operations = 0;
     double begin = now();
     team_run(team, {&pieces, 1, DotJob::work, &job});
-    speeds.push_back(double(job.operations) / (now() - begin) / 1e9);
+    best = std::max(best, double(job.operations) / (now() - begin) / 1e9);
   } while (now() < end);
-  return *std::max_element(speeds.begin(), speeds.end());
+  return best;
 }
 
 } // namespace
 
 ModelWork modelWork(const izh_model *model) {
-  const schema::Artifact &artifact = artifactOf(model);
-  const schema::Plan &plan = *artifact.plan();
-  ModelWork work;
-  std::set<uint64_t> seen;
-  for (const schema::Dispatch *dispatch : *plan.dispatches()) {
-    if (!isProduct(*dispatch))
-      continue;
-    uint64_t operations = 0;
-    for (const schema::Binding *binding : *dispatch->bindings()) {
-      if (binding->space() != schema::Space::Weights)
-        continue;
-      if (seen.insert(binding->offset()).second)
-        work.weightBytesPerToken += binding->size();
-      if (const schema::Weight *weight = weightAt(artifact, binding->offset()))
-        operations += 2 * weight->rows() * weight->cols();
-    }
-    (writesLogits(*dispatch, plan) ? work.operationsPerOutput : work.operationsPerToken) +=
-        operations;
-  }
-  return work;
+  const schema::Plan &plan =
+      *schema::GetArtifact(model->image.data + model->image.root_offset)->plan();
+  return {plan.token_bytes(), plan.token_operations(), plan.output_operations(), plan.max_tokens()};
 }
 
-MachineLimits measureLimits(const izh_model *model, uint32_t threads) {
-  MachineLimits limits;
+static double atMost(const MachineLimits &limits, double tokens, double bytes, double operations) {
+  if (limits.readGbps <= 0 || limits.int8Gops <= 0)
+    return 0;
+  double seconds = std::max(bytes / (limits.readGbps * 1e9), operations / (limits.int8Gops * 1e9));
+  return seconds > 0 ? tokens / seconds : 0;
+}
+
+double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes) {
+  return atMost(limits, 1, double(bytes),
+                double(work.operationsPerToken) + double(work.operationsPerOutput));
+}
+
+double predictPrompt(const MachineLimits &limits, const ModelWork &work, uint64_t tokens) {
+  uint64_t steps = (tokens + work.stepTokens - 1) / std::max<uint64_t>(work.stepTokens, 1);
+  return atMost(limits, double(tokens), double(work.weightBytesPerToken) * double(steps),
+                double(work.operationsPerToken) * double(tokens) +
+                    double(work.operationsPerOutput));
+}
+
+LimitMeter::LimitMeter(const izh_model *model, uint32_t threads) : model(model), threads(threads) {
   Cores cores;
   usable_cores(&cores);
-  Team *team = nullptr;
+  // Without threads nothing is measured.
   if (team_create(threads, cores, &team, nullptr) != IZH_OK)
-    return limits;
+    team = nullptr;
+}
+
+LimitMeter::~LimitMeter() { team_destroy(team); }
+
+void LimitMeter::measure() {
+  if (!team)
+    return;
   const SectionFacts &weights = model->image.root.weights_section;
-  limits.readGbps = readSpeed(team, model->image.data + weights.offset, weights.size);
-  limits.int8Gops = dotSpeed(team, threads);
-  limits.how = dot_peak_run(1).how;
-  team_destroy(team);
-  return limits;
+  readSpeeds.push_back(readSpeed(team, model->image.data + weights.offset, weights.size));
+  dotSpeeds.push_back(dotSpeed(team, threads));
+}
+
+MachineLimits LimitMeter::limits() const {
+  if (readSpeeds.empty())
+    return {threads, 0, 0, ""};
+  return {threads, median(readSpeeds), median(dotSpeeds), dot_peak_run(1).how};
+}
+
+std::vector<MachineLimits> limitsByThreads(const izh_model *model, uint32_t most) {
+  std::vector<MachineLimits> list;
+  for (uint32_t threads = 1;; threads = std::min(threads * 2, most)) {
+    LimitMeter meter(model, threads);
+    meter.measure();
+    list.push_back(meter.limits());
+    if (threads >= most)
+      return list;
+  }
 }
 
 std::string processorName() {

@@ -21,6 +21,8 @@ void declareModel(Arguments &arguments, ModelOptions &options) {
                  "force one of the file's variants (the best that runs here)");
   arguments.text("--require", "FEATURES", &options.require,
                  "fail unless the chosen variant uses these CPU features, separated by commas");
+  arguments.choice("--load", "map|read", &options.load,
+                   "map the file, or read it whole into huge pages (map)");
   arguments.text("--device", "KIND", &options.device, "where to run; only cpu so far (cpu)");
 }
 
@@ -57,6 +59,7 @@ ModelPtr openModel(const ModelOptions &options) {
     modelOptions.variant = options.variant.c_str();
   if (!options.require.empty())
     modelOptions.require = options.require.c_str();
+  modelOptions.load = options.load == "read" ? IZH_LOAD_READ : IZH_LOAD_MAP;
   process_reads(options.file.c_str());
   izh_model *model = nullptr;
   izh_error error = {};
@@ -67,6 +70,19 @@ ModelPtr openModel(const ModelOptions &options) {
   return ModelPtr(model);
 }
 
+// A mapped file that doesn't fit is no error, but the user has to know why it is slow.
+static void warnOfMemory(const izh_model *model, const izh_context_options &options) {
+  izh_memory memory;
+  if (izh_context_memory(model, &options, &memory, nullptr) != IZH_OK || !memory.file_mapped ||
+      memory.peak <= memory.limit)
+    return;
+  fprintf(stderr,
+          "izh-rt: warning: a run takes up to %.0f MB, but this process may use %.0f MB: parts of "
+          "the file will be read from the disk again and again; close other programs, raise the "
+          "limit or compile a smaller model\n",
+          double(memory.peak) / 1e6, double(memory.limit) / 1e6);
+}
+
 ContextPtr createContext(const izh_model *model, uint64_t threads, uint64_t tokens,
                          uint32_t sequences) {
   izh_context_options options = {};
@@ -75,6 +91,7 @@ ContextPtr createContext(const izh_model *model, uint64_t threads, uint64_t toke
   options.sequences = sequences;
   izh_context *context = nullptr;
   izh_error error = {};
+  warnOfMemory(model, options);
   if (izh_context_create(model, &options, &context, &error) != IZH_OK) {
     failed(error);
     return nullptr;

@@ -13,7 +13,7 @@
 namespace izh::rt {
 
 struct ModelOptions {
-  std::string file, variant, require, device;
+  std::string file, variant, require, device, load;
   uint64_t threads = 0;       // 0: the runtime's choice
   uint64_t contextTokens = 0; // 0: the command's choice
 };
