@@ -12,13 +12,14 @@
 
 #include "runtime/base/status.h"
 #include "runtime/platform/memory.h"
+#include "runtime/platform/read_ahead.h"
 
 namespace izh {
 
 namespace {
 
-// Large enough that calls cost nothing, small enough for any cache of the system.
-constexpr uint64_t kReadBytes = uint64_t{8} << 20;
+// Large enough that calls cost nothing, small enough for the caches.
+constexpr uint64_t kReadBytes = uint64_t{1} << 20;
 
 izh_status open_regular(const char* path, MappedFile* out, izh_error* error) {
   // Without O_NONBLOCK a named pipe would wait for its writer.
@@ -51,22 +52,11 @@ izh_status map_bytes(const char* path, MappedFile* file, izh_error* error) {
   return IZH_OK;
 }
 
-izh_status copy_bytes(const char* path, MappedFile* file, izh_error* error) {
-  const unsigned long long megabytes = file->size >> 20, limit = memory_limit() >> 20;
-  void* memory = megabytes < limit ? pages_alloc(file->size, /*huge=*/true) : nullptr;
-  if (!memory) {
-    return fail(error, IZH_OUT_OF_MEMORY,
-                "reading %s takes %llu MiB, but this process may use %llu MiB: map it instead, "
-                "which needs no memory of its own",
-                path, megabytes, limit);
-  }
-  uint8_t* data = static_cast<uint8_t*>(memory);
-  file->data = data;
-  file->copied = true;
-  for (uint64_t done = 0; done < file->size;) {
-    const uint64_t left = file->size - done;
-    const ssize_t count = pread(file->descriptor, data + done,
-                                left < kReadBytes ? left : kReadBytes, static_cast<off_t>(done));
+izh_status fill(const char* path, int descriptor, uint64_t size, uint8_t* out, izh_error* error) {
+  for (uint64_t done = 0; done < size;) {
+    const uint64_t left = size - done;
+    const ssize_t count = pread(descriptor, out + done, left < kReadBytes ? left : kReadBytes,
+                                static_cast<off_t>(done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return fail(error, IZH_IO, "cannot read %s: %s", path, strerror(errno));
     if (count == 0) {
@@ -77,11 +67,35 @@ izh_status copy_bytes(const char* path, MappedFile* file, izh_error* error) {
   return IZH_OK;
 }
 
-izh_status open_with(izh_status (*fill)(const char*, MappedFile*, izh_error*), const char* path,
+izh_status copy_bytes(const char* path, MappedFile* file, izh_error* error) {
+  const unsigned long long megabytes = file->size >> 20, limit = memory_limit() >> 20;
+  void* memory = megabytes < limit ? pages_alloc(file->size, /*huge=*/true) : nullptr;
+  if (!memory) {
+    return fail(error, IZH_OUT_OF_MEMORY,
+                "reading %s takes %llu MiB, but this process may use %llu MiB: map it instead, "
+                "which needs no memory of its own",
+                path, megabytes, limit);
+  }
+  file->data = static_cast<const uint8_t*>(memory);
+  file->copied = true;
+  // Calls that read wait for each of their windows; a mapping that is read
+  // ahead keeps the disk busy.
+  MappedFile view = *file;
+  view.copied = false;
+  const bool mapped = map_bytes(path, &view, nullptr) == IZH_OK;
+  ReadAhead* ahead = mapped ? read_ahead_start(view, 0, view.size) : nullptr;
+  const izh_status status =
+      fill(path, file->descriptor, file->size, static_cast<uint8_t*>(memory), error);
+  read_ahead_stop(ahead);
+  if (mapped) munmap(const_cast<uint8_t*>(view.data), view.size);
+  return status;
+}
+
+izh_status open_with(izh_status (*get)(const char*, MappedFile*, izh_error*), const char* path,
                      MappedFile* out, izh_error* error) {
   MappedFile file;
   IZH_TRY(open_regular(path, &file, error));
-  const izh_status status = fill(path, &file, error);
+  const izh_status status = get(path, &file, error);
   if (status != IZH_OK) {
     file_unmap(&file);
     return status;
