@@ -129,6 +129,15 @@ def neighbours(tools, artifact):
             loop.wait()
 
 
+def disturbed(tools, path, artifact):
+    """The script that measures speed beside busy loops runs, and finds the same bits."""
+    command = [sys.executable, str(BENCH / "disturbed.py"), str(path), str(artifact), "--izh-rt",
+               str(tools.binaries / "izh-rt"), "-n", "4", "-r", "1"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    expect(done.returncode == 0 and "the same bits" in done.stdout, done.stdout + done.stderr)
+    expect(done.stdout.count("tokens/s") == 4, done.stdout)
+
+
 def readme_table():
     sys.path.insert(0, str(BENCH))
     import table
@@ -159,3 +168,4 @@ def run(suite, tools):
     suite.run("bench load", load, tools, artifact)
     suite.run("bench memory", memory, tools, artifact)
     suite.run("bench busy neighbours", neighbours, tools, artifact)
+    suite.run("bench disturbed", disturbed, tools, path, artifact)

@@ -58,7 +58,8 @@ static Work divide(pack::MatmulHeadsOp op) {
 Work divideWork(mlir::Operation *op) {
   return llvm::TypeSwitch<mlir::Operation *, Work>(op)
       .Case<pack::MatmulOp, pack::MatmulHeadsOp>([](auto typed) { return divide(typed); })
-      .Case<pack::QuantizeOp, pack::MapOp, pack::NormOp>([](auto typed) { return Work{1, extentOf(typed.getRowSet()), 1}; })
+      .Case<pack::QuantizeOp, pack::MapOp, pack::NormOp>(
+          [](auto typed) { return Work{1, extentOf(typed.getRowSet()), 1}; })
       .Case([](pack::AttentionOp typed) {
         auto cache = llvm::cast<pack::KvType>(typed.getCache().getType());
         return Work{cache.getHeads(), plan::Extent::Tiles, 1};
