@@ -39,10 +39,11 @@ function(izh_registry output)
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${output} CONTENT "${text}")
 endfunction()
 
-# izh_test(NAME [LLVM] SOURCES... LINK lib...) builds a GoogleTest program and
-# registers it with ctest.
+# izh_test(NAME [LLVM] [SHARDS count] SOURCES... LINK lib...) builds a
+# GoogleTest program and registers it with ctest, its tests in `count` parts
+# that can run side by side.
 function(izh_test name)
-  cmake_parse_arguments(ARG "LLVM" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "LLVM" "SHARDS" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
@@ -50,6 +51,15 @@ function(izh_test name)
     target_link_libraries(${name} PRIVATE izh_llvm)
   endif()
   target_compile_definitions(${name} PRIVATE IZH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+    return()
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}_${shard} COMMAND ${name})
+    set_tests_properties(${name}_${shard} PROPERTIES TIMEOUT 600
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
