@@ -1,5 +1,6 @@
 // Makes lm.mul(lm.silu(gate), up), or lm.gelu instead, the epilogue of the two products together.
 
+#include "compiler/transforms/pack/Biases.h"
 #include "compiler/transforms/pack/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -37,18 +38,14 @@ struct Fuse : mlir::OpRewritePattern<lm::MulOp> {
       return rewriter.notifyMatchFailure(op, "gate or up is no plain product of its own");
     if (gate.getAct() != up.getAct())
       return rewriter.notifyMatchFailure(op, "gate and up read different activations");
-    if (gate.getBiases().empty() != up.getBiases().empty())
-      return rewriter.notifyMatchFailure(op, "only one of gate and up has a bias");
-    llvm::SmallVector<mlir::Value> weights{gate.getWeights()[0], up.getWeights()[0]}, biases;
-    llvm::append_range(biases, gate.getBiases());
-    llvm::append_range(biases, up.getBiases());
+    llvm::SmallVector<mlir::Value> weights{gate.getWeights()[0], up.getWeights()[0]};
+    llvm::SmallVector<mlir::Value> biases = joinBiases(rewriter, {gate, up});
     rewriter.replaceOpWithNewOp<pack::MatmulOp>(
         op, op.getType(), gate.getAct(), weights, biases, mlir::Value(),
         pack::EpilogueAttr::get(getContext(), llvm::isa<lm::SiluOp>(bent)
                                                   ? pack::Epilogue::SiluGate
                                                   : pack::Epilogue::GeluGate),
-        gate.getScaleAttr(),
-        gate.getRowSetAttr(), mlir::Value());
+        gate.getScaleAttr(), gate.getRowSetAttr(), mlir::Value());
     rewriter.eraseOp(bent);
     rewriter.eraseOp(gate);
     rewriter.eraseOp(up);

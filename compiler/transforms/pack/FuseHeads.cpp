@@ -2,6 +2,7 @@
 // rotations, cache write and attention of one layer.
 
 #include "compiler/transforms/Limits.h"
+#include "compiler/transforms/pack/Biases.h"
 #include "compiler/transforms/pack/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -102,14 +103,6 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     return pack::PackInputOp::create(rewriter, loc, type, kind);
   }
 
-  // The bias of a product that has none, beside ones that have.
-  static Value zeros(mlir::PatternRewriter &rewriter, mlir::Location loc, int64_t count) {
-    auto type = mlir::RankedTensorType::get({count}, rewriter.getF32Type());
-    llvm::SmallVector<float> values(count, 0.0f);
-    return pack::PackVectorOp::create(rewriter, loc, type, ("zeros." + llvm::Twine(count)).str(),
-                                      rewriter.getDenseF32ArrayAttr(values));
-  }
-
   static std::pair<Value, Value> makeProducts(mlir::PatternRewriter &rewriter, lm::AttentionOp op,
                                               lm::StateOp state, HeadChain q, HeadChain k,
                                               HeadChain v) {
@@ -118,16 +111,10 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
                                 state.getType().getDim(), kPageTokens);
     Value cache = pack::PackStateOp::create(rewriter, state.getLoc(), kv, state.getNameAttr());
     Value slots = input(rewriter, loc, pack::StepInput::Slots);
-    llvm::SmallVector<Value> weights, biases;
-    bool biased = llvm::any_of(llvm::ArrayRef{q.matmul, k.matmul, v.matmul},
-                               [](pack::MatmulOp matmul) { return !matmul.getBiases().empty(); });
-    for (pack::MatmulOp matmul : {q.matmul, k.matmul, v.matmul}) {
+    llvm::SmallVector<pack::MatmulOp> products = {q.matmul, k.matmul, v.matmul};
+    llvm::SmallVector<Value> weights, biases = joinBiases(rewriter, products);
+    for (pack::MatmulOp matmul : products)
       llvm::append_range(weights, matmul.getWeights());
-      if (biased && matmul.getBiases().empty())
-        biases.push_back(zeros(rewriter, loc, lm::widthOf(matmul.getResult())));
-      else
-        llvm::append_range(biases, matmul.getBiases());
-    }
     auto rope = pack::RopeStyle::None;
     Value table;
     if (q.rope) {

@@ -69,10 +69,11 @@ func.func @keeps_different_activations(%a: !a, %b: !a, %w: !w) -> tensor<?x16xf3
 !a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
 !w = !pack.weight<16 x 64, "f16">
 
-// Biases are all or none.
-// CHECK-LABEL: func.func @keeps_single_bias
-func.func @keeps_single_bias(%a: !a, %w: !w, %b: tensor<16xf32>) -> tensor<?x16xf32> {
-  // CHECK: lm.mul
+// A product without a bias gets one of zeros beside one that has one.
+// CHECK-LABEL: func.func @fuses_single_bias
+func.func @fuses_single_bias(%a: !a, %w: !w, %b: tensor<16xf32>) -> tensor<?x16xf32> {
+  // CHECK: %[[ZEROS:.*]] = pack.vector "zeros.16"
+  // CHECK: pack.matmul %arg0 weights(%arg1, %arg1) biases(%arg2, %[[ZEROS]]) {epilogue = 2 : i32}
   %g = pack.matmul %a weights(%w) biases(%b) : (!a, !w, tensor<16xf32>) -> tensor<?x16xf32>
   %u = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x16xf32>
   %s = lm.silu %g : tensor<?x16xf32>
