@@ -93,6 +93,8 @@ def make_tensors(o):
     def matrix(name, rows, columns, gain=1.0):
         name += ".weight"
         tensors[name] = blocks.random_tensor(rng, kind(name), (rows, columns), gain / columns ** 0.5)
+        if any(part in name for part in o.bias):
+            vector(name.replace(".weight", ".bias"), rows, 0, 0.3)
 
     def vector(name, size, mean, deviation):
         values = rng.normal(mean, deviation, size).astype("<f4")
@@ -147,6 +149,7 @@ def parser():
     for name, default in (("width", 256), ("layers", 2), ("heads", 4), ("kv-heads", 2), ("head-size", 64),
                           ("ffn", 512), ("vocab", 320), ("context", 512), ("seed", 1)):
         p.add_argument("--" + name, type=int, default=default)
+    p.add_argument("--bias", action="append", default=[], metavar="PART", help="a bias for products whose name holds PART")
     p.add_argument("--tied", action="store_true", help="no output matrix: the embedding serves")
     p.add_argument("--pre", default="smollm", help="pre-tokenizer; empty: no vocabulary at all")
     p.add_argument("--version", type=int, default=3)

@@ -23,6 +23,7 @@ SHAPES = {
     "wide heads": ["--arch=qwen3", "--kind=q8_0", "--width=64", "--heads=2", "--kv-heads=2", "--head-size=128"],
     "heads of 80": ["--arch=llama", "--kind=q4_1", "--width=160", "--heads=2", "--kv-heads=1", "--head-size=80"],
     "a group of 7": ["--arch=qwen2", "--kind=q4_0", "--width=224", "--heads=7", "--kv-heads=1", "--head-size=32"],
+    "biases of some": ["--arch=llama", "--kind=q4_0", "--bias=attn_k", "--bias=ffn_gate", "--layers=1"],
     "tied": ["--arch=qwen3", "--kind=q4_k", "--tied"],
     "K-quant mixture": ["--arch=qwen3", "--kind=q4_k", *MIXED],
     "blocks of 32 beside 256": ["--arch=llama", "--kind=q4_k", "--override=attn_k=q8_0", "--override=ffn_up=q5_0"],
