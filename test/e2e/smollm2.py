@@ -4,6 +4,7 @@ against the float64 logits of reference.py; also under emulated older CPUs."""
 import functools
 import json
 import shutil
+import subprocess
 from xml.etree import ElementTree
 
 from harness import Skip, check_greedy, expect, log_softmax, mean_kl
@@ -106,6 +107,26 @@ class Real:
         expect(1 <= value < 3, f"perplexity {value} of a text that repeats itself")
         return f"{value:.3f}"
 
+    def resident(self):
+        """A mapped file's weights are not copied: the process's own memory is far smaller."""
+        notes = []
+        for how in ("map", "read"):
+            command = [str(self.tools.binaries / "izh-rt"), "bench", str(self.artifact), "--serve", "-p", "128", "-n", "2",
+                       "--load", how]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+                expect(process.stdout.readline(), "izh-rt ended")
+                process.stdin.write("\n")
+                process.stdin.flush()
+                expect("tg" in process.stdout.readline(), "no round was run")
+                status = open(f"/proc/{process.pid}/status").read().splitlines()
+                process.stdin.close()
+            own = [int(line.split()[1]) * 1024 for line in status if line.startswith("RssAnon:")]
+            if not own:
+                raise Skip("the system doesn't tell RssAnon")
+            expect((own[0] < self.artifact.stat().st_size / 2) == (how == "map"), f"--load={how}: {own[0]} bytes of its own")
+            notes.append(f"{how} {own[0] / 1e6:.1f} MB")
+        return ", ".join(notes)
+
 
 def emulated(tools, artifact, cpu, variant):
     """The artifact picks `variant` on an emulated CPU."""
@@ -151,6 +172,7 @@ def run(suite, tools, gguf):
     suite.run("SmolLM2 accuracy", real.accuracy)
     suite.run("SmolLM2 artifact size", real.size)
     suite.run("SmolLM2 perplexity", real.perplexity)
+    suite.run("SmolLM2 weights stay in the file", real.resident)
     suite.run("SmolLM2 check", real.check)
     for cpu, variant in (("Haswell", "avx2"), ("Nehalem", "x86-64")):
         suite.run(f"SmolLM2 on {cpu} picks {variant}", emulated, tools, real.artifact, cpu, variant)
