@@ -52,10 +52,13 @@ izh_status map_bytes(const char* path, MappedFile* file, izh_error* error) {
   return IZH_OK;
 }
 
-izh_status fill(const char* path, int descriptor, uint64_t size, uint8_t* out, izh_error* error) {
+izh_status fill(const char* path, const MappedFile& file, const ReadAhead* ahead, uint8_t* out,
+                izh_error* error) {
+  const uint64_t size = file.size;
   for (uint64_t done = 0; done < size;) {
     const uint64_t left = size - done;
-    const ssize_t count = pread(descriptor, out + done, left < kReadBytes ? left : kReadBytes,
+    read_ahead_wait(ahead, left < kReadBytes ? size : done + kReadBytes);
+    const ssize_t count = pread(file.descriptor, out + done, left < kReadBytes ? left : kReadBytes,
                                 static_cast<off_t>(done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return fail(error, IZH_IO, "cannot read %s: %s", path, strerror(errno));
@@ -84,8 +87,7 @@ izh_status copy_bytes(const char* path, MappedFile* file, izh_error* error) {
   view.copied = false;
   const bool mapped = map_bytes(path, &view, nullptr) == IZH_OK;
   ReadAhead* ahead = mapped ? read_ahead_start(view, 0, view.size) : nullptr;
-  const izh_status status =
-      fill(path, file->descriptor, file->size, static_cast<uint8_t*>(memory), error);
+  const izh_status status = fill(path, *file, ahead, static_cast<uint8_t*>(memory), error);
   read_ahead_stop(ahead);
   if (mapped) munmap(const_cast<uint8_t*>(view.data), view.size);
   return status;

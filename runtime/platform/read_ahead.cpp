@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 
 #include "runtime/base/heap.h"
 
@@ -27,9 +28,11 @@ constexpr int kPopulateRead = 22;
 }  // namespace
 
 struct ReadAhead {
-  const uint8_t* next;
+  const uint8_t* begin;
   const uint8_t* end;
+  std::atomic<uint64_t> done{0};  // bytes from `begin` on
   std::atomic<bool> stop{false};
+  std::atomic<bool> ended{false};
   pthread_t thread{};
 };
 
@@ -38,18 +41,20 @@ namespace {
 void* ahead_main(void* argument) {
   ReadAhead* ahead = static_cast<ReadAhead*>(argument);
   int advice = kPopulateRead;
-  while (ahead->next < ahead->end && !ahead->stop.load(std::memory_order_relaxed)) {
-    const uint64_t left = static_cast<uint64_t>(ahead->end - ahead->next);
-    const uint64_t bytes = left < kPieceBytes ? left : kPieceBytes;
-    if (madvise(const_cast<uint8_t*>(ahead->next), bytes, advice) != 0) {
+  const uint64_t size = static_cast<uint64_t>(ahead->end - ahead->begin);
+  for (uint64_t done = 0; done < size && !ahead->stop.load(std::memory_order_relaxed);) {
+    const uint64_t bytes = size - done < kPieceBytes ? size - done : kPieceBytes;
+    if (madvise(const_cast<uint8_t*>(ahead->begin) + done, bytes, advice) != 0) {
       // An old system, which can be asked for less; anything else, for example
       // a disk that fails, is for those to meet who need the bytes.
       if (errno != EINVAL || advice == MADV_WILLNEED) break;
       advice = MADV_WILLNEED;
       continue;
     }
-    ahead->next += bytes;
+    done += bytes;
+    ahead->done.store(done, std::memory_order_relaxed);
   }
+  ahead->ended.store(true, std::memory_order_relaxed);
   return nullptr;
 }
 
@@ -60,7 +65,7 @@ ReadAhead* read_ahead_start(const MappedFile& file, uint64_t offset, uint64_t si
   ReadAhead* ahead = heap_create<ReadAhead>();
   if (!ahead) return nullptr;
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  ahead->next = file.data + offset / page * page;
+  ahead->begin = file.data + offset / page * page;
   ahead->end = file.data + offset + size;
   // Signals go to the program's own threads.
   sigset_t all, before;
@@ -71,6 +76,16 @@ ReadAhead* read_ahead_start(const MappedFile& file, uint64_t offset, uint64_t si
   if (!refused) return ahead;
   heap_destroy(ahead);
   return nullptr;
+}
+
+void read_ahead_wait(const ReadAhead* ahead, uint64_t bytes) {
+  if (!ahead) return;
+  // A piece takes a millisecond or more from a disk.
+  const timespec pause = {0, 200'000};
+  while (ahead->done.load(std::memory_order_relaxed) < bytes &&
+         !ahead->ended.load(std::memory_order_relaxed)) {
+    nanosleep(&pause, nullptr);
+  }
 }
 
 void read_ahead_stop(ReadAhead* ahead) {

@@ -23,7 +23,7 @@ BENCH = pathlib.Path(__file__).resolve().parents[2] / "tools/bench"
 def make_model(tools):
     path = tools.work / "bench.gguf"
     make_gguf.make([str(path), *SIZES])
-    return path, tools.compile(path, "bench.izh")
+    return path, tools.compile(path, "bench.izh", "--target=native")
 
 
 def work_of(path):

@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -54,6 +55,8 @@ def main():
     parser.add_argument("--threads", default="2")
     parser.set_defaults(prompt=0, generate=32, rounds=3, python="")
     options = parser.parse_args()
+    # The loops have to end with this program.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     usable = sorted(os.sched_getaffinity(0))
     settings = [("undisturbed", []), (f"a loop on core {usable[0]}", [usable[0]]),
                 (f"a loop on core {usable[-1]}", [usable[-1]]), ("four loops", [None] * 4)]
@@ -65,6 +68,7 @@ def main():
                 for engine in started:
                     engine.round()
                     speeds[engine.name, name].append(engine.rounds[-1]["tg"])
+                    print(f"{engine.name} {name}: {engine.rounds[-1]['tg']:.2f} tokens/s", file=sys.stderr, flush=True)
     for engine in started:
         engine.close()
         whole = statistics.median(speeds[engine.name, "undisturbed"])

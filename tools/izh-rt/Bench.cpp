@@ -140,7 +140,7 @@ bool measureRows(const izh_model *model, const BenchOptions &options, uint64_t t
   Bench bench(options, info);
   double begin = now();
   uint64_t deepest = *std::max_element(depths.begin(), depths.end());
-  if (!bench.start(model, threads, deepest) || !bench.feed(std::max<uint64_t>(options.prompt, 16)))
+  if (!bench.start(model, threads, deepest) || !bench.feed(std::max<uint64_t>(options.prompt, 1)))
     return false;
   // Cold: threads, buffers and pages are touched for the first time.
   double ttftMs = loadMs + (now() - begin) * 1e3;
