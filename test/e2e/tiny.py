@@ -34,6 +34,9 @@ SHAPES = {
 }
 
 
+# Kernels are tested on every target elsewhere; here it is the architecture.
+ARCHITECTURE_TARGETS = ["--target=reference,native"]
+
 # Of those that have no more tests than this one, a weight type that shows
 # what is special about them.
 ARCHITECTURES = {"smollm3": "q8_0", "granite": "f16", "phi3": "q4_0", "olmo2": "q8_0", "mistral3": "q8_0"}
@@ -144,12 +147,11 @@ def run(suite, tools):
         suite.run(f"accuracy llama {kind}", accuracy, tools, ["--arch=llama", f"--kind={kind}"])
     for arch in ("qwen2", "qwen3"):
         for kind in ("f16", "q4_0", "q4_1", "q8_0", "q4_k", "q6_k"):
-            suite.run(f"accuracy {arch} {kind}", accuracy, tools,
-                      [f"--arch={arch}", f"--kind={kind}"])
-    # Kernels are tested on every target elsewhere; here it is the architecture.
+            suite.run(f"accuracy {arch} {kind}", accuracy, tools, [f"--arch={arch}", f"--kind={kind}"],
+                      compile_options=ARCHITECTURE_TARGETS)
     for arch, kind in ARCHITECTURES.items():
         options = [f"--arch={arch}", f"--kind={kind}", "--layers=4", "--width=128", "--ffn=256", "--head-size=32"]
-        suite.run(f"architecture {arch}", accuracy, tools, options, compile_options=["--target=reference,native"])
+        suite.run(f"architecture {arch}", accuracy, tools, options, compile_options=ARCHITECTURE_TARGETS)
     for title, options in SHAPES.items():
         suite.run(f"accuracy {title}", accuracy, tools, options)
     suite.run("accuracy long prompt", accuracy, tools, ["--arch=qwen3", "--kind=q4_0"], tokens=LONG)
