@@ -1,4 +1,4 @@
-// Time that only goes forward.
+// Time that only goes forward, and the time of day.
 
 #pragma once
 
@@ -8,5 +8,11 @@ namespace izh {
 
 // Nanoseconds since some moment before the program started.
 uint64_t clock_ns();
+
+// The date and time here and now; month and day count from 1.
+struct CalendarTime {
+  int year, month, day, hour, minute, second;
+};
+void clock_calendar(CalendarTime* out);
 
 }  // namespace izh

@@ -184,6 +184,26 @@ IZH_API bool izh_token_ends_text(const izh_model* model, int32_t id);
 IZH_API int32_t izh_token_bos(const izh_model* model);  // -1 if there is none
 IZH_API int32_t izh_token_eos(const izh_model* model);
 
+// ---- Chat templates -------------------------------------------------------
+
+// The prompt that the model's chat template makes of a conversation.
+// `context` is a JSON object: messages, tools, add_generation_prompt (true if
+// absent) and whatever else the template knows; `now`, an ISO time, is what
+// strftime_now tells. The model's bos_token and eos_token are added. Same
+// convention for `capacity`. Fails if the template refuses the conversation,
+// or takes more steps, memory, depth or output than a template may.
+IZH_API IZH_NODISCARD izh_status izh_render(const izh_model* model, const char* context,
+                                            size_t context_bytes, char* out, size_t capacity,
+                                            size_t* count, izh_error* error);
+
+// The same of a template in Jinja's language; tokens come from the context.
+IZH_API IZH_NODISCARD izh_status izh_render_template(const char* source, size_t source_bytes,
+                                                     const char* context, size_t context_bytes,
+                                                     char* out, size_t capacity, size_t* count,
+                                                     izh_error* error);
+
+// ---- Sampling -------------------------------------------------------------
+
 typedef struct izh_sampler izh_sampler;
 
 typedef struct izh_sampler_options {

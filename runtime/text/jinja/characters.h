@@ -1,0 +1,36 @@
+// Characters of UTF-8 strings that are known to be valid, and what templates
+// ask about them. Changes of case cover Latin, Greek and Cyrillic letters.
+
+#pragma once
+
+#include "runtime/text/jinja/value.h"
+
+namespace izh::jinja {
+
+// Bytes of the character that starts with this byte.
+inline uint32_t character_bytes(char first) {
+  const auto byte = static_cast<uint8_t>(first);
+  return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
+uint32_t character_at(Text text, uint32_t at);
+// Bytes of the last character.
+uint32_t last_character_bytes(Text text);
+uint32_t count_characters(Text text);
+// The byte where character `index` starts; the end if there are fewer.
+uint32_t character_offset(Text text, uint32_t index);
+
+bool is_space(uint32_t c);
+bool is_digit(uint32_t c);
+bool is_letter(uint32_t c);
+bool is_upper(uint32_t c);
+bool is_lower(uint32_t c);
+uint32_t to_upper(uint32_t c);
+uint32_t to_lower(uint32_t c);
+// Whether Python's repr() shows it as it is.
+bool is_printable(uint32_t c);
+
+// Without white space (or the characters of `set`, if that is not NULL) at the
+// sides asked for.
+Text strip(Text text, const Text* set, bool left, bool right);
+
+}  // namespace izh::jinja

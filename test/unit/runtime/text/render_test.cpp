@@ -1,0 +1,124 @@
+// Chat templates. What they give is what Python's jinja2 gives with
+// trim_blocks and lstrip_blocks, in its immutable sandbox.
+
+#include "runtime/text/jinja/render.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace izh::jinja {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kContext[] = R"({"n": 5, "s": "Grüße, <you> ", "list": [3, 1, 2], "none": null,
+  "rows": [{"k": "b", "v": 2}, {"k": "A", "v": 1}], "d": {"x": 1.0, "y": [true, "it's"]},
+  "now": "2024-02-29T07:05:09", "messages": [{"role": "user", "content": "Hi"}]})";
+
+// The text, or the sentence of the failure in angle brackets.
+std::string render_text(const std::string& source, const std::string& context = kContext,
+                        const Limits& limits = {}) {
+  Array<char> out;
+  izh_error error = {};
+  const RenderInput input = {{source.data(), source.size()}, {context.data(), context.size()}};
+  if (render(input, limits, &out, &error) != IZH_OK) return std::string("<") + error.message + ">";
+  return {out.data(), out.size()};
+}
+
+TEST(RenderTest, KeepsAndStripsWhiteSpaceAsJinjaDoes) {
+  EXPECT_EQ(render_text("a\n  {% if n %}\n  b\n  {% endif %}\nc\n"), "a\n  b\nc");
+  EXPECT_EQ(render_text("a  {{- n -}}  b {{ n }}\n c"), "a5b 5\n c");
+  EXPECT_EQ(render_text(" {%+ if n %}x{% endif +%}\ny"), " x\ny");
+  EXPECT_EQ(render_text("a {#- note #}\nb"), "ab");
+  EXPECT_EQ(render_text("{% raw %}{{ n }}{% endraw %}"), "{{ n }}");
+  EXPECT_EQ(render_text("a\r\nb"), "a\nb");
+}
+
+TEST(RenderTest, EvaluatesExpressions) {
+  EXPECT_EQ(render_text("{{ 7 // -2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 2 ** 3 }} {{ 1 ~ 2 + '3' }}"),
+            "-4 2 3.5 8 123");
+  EXPECT_EQ(render_text("{{ 1 < 2 < 3 }} {{ 'x' in 'xyz' }} {{ 4 not in list }}"),
+            "True True True");
+  EXPECT_EQ(render_text("{{ s[0] }}{{ s[-2] }}{{ list[1:] }}{{ s[2:4] }}{{ list[::-1] }}"),
+            "G>[1, 2]üß[2, 1, 3]");
+  EXPECT_EQ(render_text("{{ none or n and 'y' }} {{ missing }}|{{ 'a' if missing }}|"), "y ||");
+  EXPECT_EQ(render_text("{{ d }}"), "{'x': 1.0, 'y': [True, \"it's\"]}");
+}
+
+TEST(RenderTest, AppliesFiltersTestsAndMethods) {
+  EXPECT_EQ(render_text("{{ s | trim | upper }}{{ list | sort | join('-') }}{{ list | length }}"),
+            "GRÜSSE, <YOU>1-2-33");
+  EXPECT_EQ(render_text("{{ rows | selectattr('v', 'gt', 1) | map(attribute='k') | list }}"),
+            "['b']");
+  EXPECT_EQ(render_text("{{ rows | sort(attribute='k') | map(attribute='v') | join(',') }}"),
+            "1,2");
+  EXPECT_EQ(render_text("{{ d | tojson }}{{ {'a': [1]} | tojson(indent=1) }}"),
+            "{\"x\": 1.0, \"y\": [true, \"it's\"]}{\n \"a\": [\n  1\n ]\n}");
+  EXPECT_EQ(render_text("{{ 'a,b'.split(',') }}{{ '{}-{:>3}'.format(1, 'x') }}"),
+            "['a', 'b']1-  x");
+  EXPECT_EQ(render_text("{{ d is mapping }}{{ n is odd }}{{ missing is defined }}"),
+            "TrueTrueFalse");
+}
+
+TEST(RenderTest, ScopesVariablesOfLoopsAndMacros) {
+  EXPECT_EQ(render_text("{% set x = 1 %}{% for i in list %}{% set x = i %}{% endfor %}{{ x }}"),
+            "1");
+  EXPECT_EQ(render_text("{% set a = namespace(t=0) %}{% for i in list %}{% set a.t = a.t + i %}"
+                        "{% endfor %}{{ a.t }}"),
+            "6");
+  EXPECT_EQ(render_text("{% macro m(a, b='z') %}[{{ a }}{{ b }}]{% endmacro %}{{ m(1) ~ m(b=2) }}"),
+            "[1z][2]");
+  EXPECT_EQ(render_text("{% for i in list if i > 1 %}{{ loop.index }}{{ i }}{{ loop.last }};"
+                        "{% else %}none{% endfor %}"),
+            "13False;22True;");
+  EXPECT_EQ(render_text(
+                "{% for i in range(9) %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}"),
+            "012");
+}
+
+TEST(RenderTest, KnowsWhatChatTemplatesAskFor) {
+  EXPECT_EQ(render_text("{{ strftime_now('%d %b %Y, %H:%M %A') }}"), "29 Feb 2024, 07:05 Thursday");
+  EXPECT_EQ(
+      render_text("{% generation %}x{% endgeneration %}{{ add_generation_prompt }}{{ tools }}"),
+      "xTrueNone");
+  EXPECT_THAT(render_text("{{ raise_exception('only users') }}"), HasSubstr("only users"));
+}
+
+TEST(RenderTest, SaysWhereATemplateFails) {
+  EXPECT_THAT(render_text("a\n{{ missing.x }}"), HasSubstr("line 2"));
+  EXPECT_THAT(render_text("{{ 'a' + 1 }}"), HasSubstr("between a string and an integer"));
+  EXPECT_THAT(render_text("{{ n | nothing }}"), HasSubstr("no filter 'nothing'"));
+  EXPECT_THAT(render_text("{% if n %}"), HasSubstr("inside of a block"));
+  EXPECT_THAT(render_text("{% include 'file' %}"), HasSubstr("include"));
+  EXPECT_THAT(render_text("{{ list.append(1) }}"), HasSubstr("would change"));
+  EXPECT_THAT(render_text("{{ ''.__class__.__mro__ }}"), HasSubstr("undefined"));
+  EXPECT_THAT(render_text("{{ 1 }}", "[1"), HasSubstr("no valid JSON"));
+  EXPECT_THAT(render_text("{{ 1 }}", "[1]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(render_text("\xff"), HasSubstr("not UTF-8"));
+}
+
+TEST(RenderTest, EndsWhatWouldNotEnd) {
+  EXPECT_THAT(
+      render_text("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"),
+      HasSubstr("allowed"));
+  EXPECT_THAT(render_text("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"),
+              HasSubstr("levels of nesting"));
+  EXPECT_THAT(render_text("{{ 'x' * 99999999999 }}"), HasSubstr("allowed"));
+  EXPECT_THAT(render_text("{% set a = namespace(s='x') %}{% for i in range(99) %}"
+                          "{% set a.s = a.s + a.s %}{% endfor %}"),
+              HasSubstr("allowed"));
+  EXPECT_THAT(render_text("{% set a = namespace(l=[1]) %}{% for i in range(9999) %}"
+                          "{% set a.l = [a.l] %}{% endfor %}{{ a.l }}"),
+              HasSubstr("levels of nesting"));
+  EXPECT_THAT(render_text("{{ " + std::string(9999, '(') + "1" + std::string(9999, ')') + " }}"),
+              HasSubstr("levels of nesting"));
+  EXPECT_THAT(render_text("{}", std::string(100000, '[')), HasSubstr("levels of nesting"));
+  Limits small;
+  small.output = 10;
+  EXPECT_THAT(render_text("01234567890", kContext, small), HasSubstr("bytes of output"));
+}
+
+}  // namespace
+}  // namespace izh::jinja
