@@ -35,10 +35,13 @@ llvm::Expected<const PreTokenizer *> choosePreTokenizer(const ModelSource &sourc
                    source.fileName(), quote(name), preTokenizerNames());
 }
 
+} // namespace
+
 // Tokens that a text is searched for are read as they are; all others are
 // written in the byte alphabet. What isn't can't come from a text, and is
 // printed as it is.
-void fillTexts(const Vocabulary &v, TokenizerTables &tables, std::vector<uint32_t> &words) {
+void izhc::fillByteTexts(const Vocabulary &v, TokenizerTables &tables,
+                         std::vector<uint32_t> &words) {
   tables.texts.resize(v.size());
   for (uint32_t id = 0; id < v.size(); ++id) {
     auto type = TokenType(v.types[id]);
@@ -52,34 +55,46 @@ void fillTexts(const Vocabulary &v, TokenizerTables &tables, std::vector<uint32_
   }
 }
 
-llvm::Error readMerges(const ModelSource &source, const Vocabulary &v, TokenizerTables &tables) {
-  auto texts = source.requireStringArray("tokenizer.ggml.merges");
+llvm::Error izhc::readMerges(const ModelSource &source, const Vocabulary &v,
+                             TokenizerTables &tables) {
+  constexpr llvm::StringLiteral key("tokenizer.ggml.merges");
+  auto texts = source.requireStringArray(key);
   if (!texts)
     return texts.takeError();
-  if (texts->size() >= izh::schema::kSlotValue)
-    return makeError("{0}: tokenizer.ggml.merges has {1} entries, expected fewer than {2}",
-                     source.fileName(), texts->size(), izh::schema::kSlotValue);
-  std::vector<SlotEntry> entries;
-  llvm::DenseMap<std::pair<uint32_t, uint32_t>, uint32_t> seen;
-  tables.merges.reserve(texts->size());
-  entries.reserve(texts->size());
-  seen.reserve(unsigned(texts->size()));
-  std::string joined;
-  for (uint32_t rank = 0; rank < texts->size(); ++rank) {
-    llvm::StringRef merge = (*texts)[rank];
+  std::vector<MergeText> merges;
+  merges.reserve(texts->size());
+  for (llvm::StringRef merge : *texts) {
     // The first part is never empty, but it may start with a space.
     size_t space = merge.find(' ', 1);
     if (space == llvm::StringRef::npos || space + 1 == merge.size())
       return makeError("{0}: merge {1} is {2}, expected two parts separated by a space",
-                       source.fileName(), rank, quote(merge));
-    llvm::StringRef left = merge.take_front(space), right = merge.drop_front(space + 1);
+                       source.fileName(), merges.size(), quote(merge));
+    merges.emplace_back(merge.take_front(space), merge.drop_front(space + 1));
+  }
+  return addMerges(source, key, v, merges, tables);
+}
+
+llvm::Error izhc::addMerges(const ModelSource &source, llvm::StringRef name, const Vocabulary &v,
+                            llvm::ArrayRef<MergeText> texts, TokenizerTables &tables) {
+  if (texts.size() >= izh::schema::kSlotValue)
+    return makeError("{0}: {1} has {2} entries, expected fewer than {3}", source.fileName(), name,
+                     texts.size(), izh::schema::kSlotValue);
+  std::vector<SlotEntry> entries;
+  llvm::DenseMap<std::pair<uint32_t, uint32_t>, uint32_t> seen;
+  tables.merges.reserve(texts.size());
+  entries.reserve(texts.size());
+  seen.reserve(unsigned(texts.size()));
+  std::string joined;
+  for (uint32_t rank = 0; rank < texts.size(); ++rank) {
+    auto [left, right] = texts[rank];
     joined = (left + right).str();
     int32_t ids[3] = {v.find(left), v.find(right), v.find(joined)};
     const llvm::StringRef parts[3] = {left, right, joined};
     for (int i = 0; i < 3; ++i)
       if (ids[i] < 0)
-        return makeError("{0}: merge {1} is {2}, but {3} is no token of the vocabulary",
-                         source.fileName(), rank, quote(merge), quote(parts[i]));
+        return makeError("{0}: merge {1} of {2} is {3} and {4}, but {5} is no token of the "
+                         "vocabulary",
+                         source.fileName(), rank, name, quote(left), quote(right), quote(parts[i]));
     tables.merges.emplace_back(ids[0], ids[1], ids[2]);
     // The first of equal pairs has the lowest rank.
     if (seen.try_emplace({uint32_t(ids[0]), uint32_t(ids[1])}, rank).second)
@@ -91,8 +106,6 @@ llvm::Error readMerges(const ModelSource &source, const Vocabulary &v, Tokenizer
                      source.fileName(), entries.size());
   return llvm::Error::success();
 }
-
-} // namespace
 
 std::string izhc::preTokenizerNames() {
   std::string names;
@@ -110,9 +123,8 @@ llvm::Expected<TokenizerTables> izhc::buildByteBpe(const ModelSource &source, Vo
   TokenizerTables tables;
   tables.kind = izh::schema::TokenizerKind::ByteBpe;
   std::vector<uint32_t> words;
-  fillTexts(v, tables, words);
-  for (unsigned byte = 0; byte < 256; ++byte)
-    tables.byteTokens.push_back(v.find(byteCharacter(uint8_t(byte))));
+  fillByteTexts(v, tables, words);
+  fillByteTokens(v, /*alphabet=*/true, tables);
   if (llvm::Error error = readMerges(source, v, tables))
     return std::move(error);
   if ((*chosen)->wholeWords) {

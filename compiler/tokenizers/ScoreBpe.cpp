@@ -2,6 +2,7 @@
 // characters without a token fall back to byte tokens.
 
 #include "compiler/support/Error.h"
+#include "compiler/tokenizers/ByteAlphabet.h"
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
 
@@ -12,20 +13,30 @@ namespace {
 
 constexpr llvm::StringLiteral kSpace("\xe2\x96\x81");
 
-// True if merges never reach from one character into a space after it, so that
-// words can be merged one by one.
-bool spacesOnlyLead(llvm::StringRef text) {
-  while (text.consume_front(kSpace))
-    ;
-  return !text.contains(kSpace);
-}
-
 std::string byteTokenText(unsigned byte) {
   static const char digits[] = "0123456789ABCDEF";
   return {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
 }
 
 } // namespace
+
+// True if merges never reach from one character into a space after it, so that
+// words can be merged one by one.
+bool izhc::spacesOnlyLead(llvm::StringRef text) {
+  while (text.consume_front(kSpace))
+    ;
+  return !text.contains(kSpace);
+}
+
+void izhc::fillByteTokens(const Vocabulary &v, bool alphabet, TokenizerTables &tables) {
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    char raw = char(byte);
+    int32_t id = v.find(alphabet ? byteCharacter(uint8_t(byte)) : byteTokenText(byte));
+    if (id < 0 && !alphabet)
+      id = v.find(llvm::StringRef(&raw, 1));
+    tables.byteTokens.push_back(id);
+  }
+}
 
 llvm::Expected<TokenizerTables> izhc::buildScoreBpe(const ModelSource &source, Vocabulary &v,
                                                     llvm::StringRef preTokenizer) {
@@ -57,11 +68,7 @@ llvm::Expected<TokenizerTables> izhc::buildScoreBpe(const ModelSource &source, V
                          source.fileName(), id, quote(text));
     }
   }
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    int32_t id = v.find(byteTokenText(byte));
-    char raw = char(byte);
-    tables.byteTokens.push_back(id >= 0 ? id : v.find(llvm::StringRef(&raw, 1)));
-  }
+  fillByteTokens(v, /*alphabet=*/false, tables);
   auto slots = buildTokenSlots(source, tables.texts, ids);
   if (!slots)
     return slots.takeError();
@@ -74,5 +81,52 @@ llvm::Expected<TokenizerTables> izhc::buildScoreBpe(const ModelSource &source, V
   tables.addBos = v.addBos.value_or(true);
   tables.addEos = v.addEos.value_or(false);
   tables.addSpacePrefix = v.addSpacePrefix.value_or(true);
+  return std::move(tables);
+}
+
+llvm::Error izhc::fillCharacters(const ModelSource &source, Vocabulary &v, bool fallback,
+                                 TokenizerTables &tables) {
+  tables.kind = izh::schema::TokenizerKind::ScoreBpe;
+  tables.wordsAtSpaces = true;
+  for (const izh::schema::Merge &merge : tables.merges)
+    tables.wordsAtSpaces &= spacesOnlyLead(v.texts[merge.result()]);
+  std::vector<uint32_t> ids;
+  for (uint32_t id = 0; id < v.size(); ++id) {
+    llvm::StringRef text = v.texts[id];
+    tables.texts.push_back(text.str());
+    if (v.find(text) == int32_t(id))
+      ids.push_back(id);
+    unsigned value;
+    if (fallback && text.size() == 6 && text.starts_with("<0x") && text.ends_with(">") &&
+        !text.substr(3, 2).getAsInteger(16, value))
+      v.types[id] = uint8_t(TokenType::Byte);
+  }
+  if (fallback)
+    fillByteTokens(v, /*alphabet=*/false, tables);
+  else
+    tables.byteTokens.assign(256, -1);
+  // Ranks decide, but the section has a score for each token of this kind.
+  v.scores.assign(v.size(), 0);
+  auto slots = buildTokenSlots(source, tables.texts, ids);
+  if (!slots)
+    return slots.takeError();
+  tables.tokenSlots = std::move(*slots);
+  return llvm::Error::success();
+}
+
+llvm::Expected<TokenizerTables> izhc::buildRankBpe(const ModelSource &source, Vocabulary &v,
+                                                   llvm::StringRef preTokenizer) {
+  if (!preTokenizer.empty())
+    return makeError("{0}: --pre-tokenizer={1} has no meaning here: the tokenizer splits no "
+                     "words; leave the flag out",
+                     source.fileName(), preTokenizer);
+  TokenizerTables tables;
+  if (llvm::Error error = readMerges(source, v, tables))
+    return std::move(error);
+  if (llvm::Error error = fillCharacters(source, v, /*fallback=*/true, tables))
+    return std::move(error);
+  tables.addBos = v.addBos.value_or(true);
+  tables.addEos = v.addEos.value_or(false);
+  tables.addSpacePrefix = v.addSpacePrefix.value_or(false);
   return std::move(tables);
 }

@@ -24,7 +24,37 @@ struct TokenizerTables {
   bool addBos = false;
   bool addEos = false;
   bool addSpacePrefix = false;
+  // See tokenizer.fbs.
+  bool spacePrefixOnce = false;
+  bool spacePrefixSkips = false;
+  bool splitSpaces = false;
+  bool fuseUnknown = false;
+  // Special tokens that take the blanks beside them: bits 1 (left) and 2 (right).
+  llvm::DenseMap<uint32_t, uint8_t> strips;
 };
+
+// The two sides of a merge.
+using MergeText = std::pair<llvm::StringRef, llvm::StringRef>;
+
+// Bytes that byte-level tokens stand for, and which of them words can be.
+void fillByteTexts(const Vocabulary &vocabulary, TokenizerTables &tables,
+                   std::vector<uint32_t> &words);
+// The merges by rank; `name` is where they come from, for messages.
+llvm::Error addMerges(const ModelSource &source, llvm::StringRef name, const Vocabulary &vocabulary,
+                      llvm::ArrayRef<MergeText> merges, TokenizerTables &tables);
+// The token of each byte: <0x00> to <0xFF>, or as they stand in the byte alphabet.
+void fillByteTokens(const Vocabulary &vocabulary, bool alphabet, TokenizerTables &tables);
+// Whether no text has a space after another character.
+bool spacesOnlyLead(llvm::StringRef text);
+// What is left once kind and tables are known: control tokens, ends, the section.
+llvm::Expected<std::vector<uint8_t>>
+finishTokenizer(const ModelSource &source, Vocabulary &vocabulary, TokenizerTables &tables);
+// Builds the section from a folder's tokenizer.json.
+llvm::Expected<std::vector<uint8_t>> buildFromJson(const ModelSource &source,
+                                                   llvm::ArrayRef<uint8_t> bytes);
+// The same from its tokenizer.model.
+llvm::Expected<std::vector<uint8_t>> buildFromPieces(const ModelSource &source,
+                                                     llvm::ArrayRef<uint8_t> bytes);
 
 // One function a kind of vocabulary: fills in the tables. They may change the
 // vocabulary's special ids where the kind has defaults.
@@ -32,6 +62,17 @@ llvm::Expected<TokenizerTables> buildByteBpe(const ModelSource &source, Vocabula
                                              llvm::StringRef preTokenizer);
 llvm::Expected<TokenizerTables> buildScoreBpe(const ModelSource &source, Vocabulary &vocabulary,
                                               llvm::StringRef preTokenizer);
+
+// By a list of merges instead of scores.
+llvm::Expected<TokenizerTables> buildRankBpe(const ModelSource &source, Vocabulary &vocabulary,
+                                             llvm::StringRef preTokenizer);
+// The merges of tokenizer.ggml.merges.
+llvm::Error readMerges(const ModelSource &source, const Vocabulary &vocabulary,
+                       TokenizerTables &tables);
+// Texts, byte tokens and look-ups of tokens that are characters, once the merges
+// are known. `fallback`: tokens like <0x00> stand for bytes.
+llvm::Error fillCharacters(const ModelSource &source, Vocabulary &vocabulary, bool fallback,
+                           TokenizerTables &tables);
 
 // The slots of `ids` (of distinct texts), keyed by `texts`.
 llvm::Expected<std::vector<uint32_t>> buildTokenSlots(const ModelSource &source,

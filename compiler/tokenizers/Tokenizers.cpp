@@ -23,6 +23,7 @@ struct Kind {
 constexpr Kind kKinds[] = {
     {"gpt2", buildByteBpe},
     {"llama", buildScoreBpe},
+    {"gemma4", buildRankBpe},
 };
 
 // Tokens that a text is searched for, ordered by their bytes, the lowest id of
@@ -57,6 +58,11 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
   flatbuffers::FlatBufferBuilder builder(text.size() + (1 << 16));
   // Scores serve no lookup where merges have ranks.
   bool scores = tables.kind != schema::TokenizerKind::ByteBpe;
+  std::vector<uint8_t> strips;
+  for (uint32_t id : specials)
+    strips.push_back(tables.strips.lookup(id));
+  if (llvm::all_of(strips, [](uint8_t bits) { return bits == 0; }))
+    strips.clear();
   auto root = schema::CreateTokenizer(
       builder, tables.kind, builder.CreateVector(offsets),
       builder.CreateVector(reinterpret_cast<const uint8_t *>(text.data()), text.size()),
@@ -66,7 +72,9 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
       builder.CreateVector(specials.data(), specials.size()),
       builder.CreateVectorOfStrings(tables.patterns), tables.wholeWords, tables.wordsAtSpaces,
       tables.addBos && v.bos >= 0, tables.addEos && v.eos >= 0, tables.addSpacePrefix, v.bos, v.eos,
-      v.eot, v.unk, v.pad, builder.CreateVector(v.ends));
+      v.eot, v.unk, v.pad, builder.CreateVector(v.ends), tables.spacePrefixOnce,
+      tables.spacePrefixSkips, tables.splitSpaces, tables.fuseUnknown,
+      strips.empty() ? 0 : builder.CreateVector(strips));
   schema::FinishTokenizerBuffer(builder, root);
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -89,8 +97,30 @@ llvm::Expected<std::vector<uint32_t>> izhc::buildTokenSlots(const ModelSource &s
   return slots;
 }
 
+llvm::Expected<std::vector<uint8_t>> izhc::finishTokenizer(const ModelSource &source, Vocabulary &v,
+                                                           TokenizerTables &tables) {
+  // The kind may have a default for it.
+  if (v.eos >= 0 && !llvm::is_contained(v.ends, uint32_t(v.eos)))
+    v.ends.insert(llvm::upper_bound(v.ends, uint32_t(v.eos)), uint32_t(v.eos));
+  auto specials = findSpecials(source, v, tables);
+  if (!specials)
+    return specials.takeError();
+  return writeTables(v, tables, *specials);
+}
+
 llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &source,
                                                           llvm::StringRef preTokenizer) {
+  for (auto [file, build] : {std::pair("tokenizer.json", &buildFromJson),
+                             std::pair("tokenizer.model", &buildFromPieces)}) {
+    auto bytes = source.companion(file);
+    if (!bytes)
+      continue;
+    if (!preTokenizer.empty())
+      return makeError("{0}: --pre-tokenizer={1} has no meaning here: {2} says how text is cut; "
+                       "leave the flag out",
+                       source.fileName(), preTokenizer, file);
+    return build(source, *bytes);
+  }
   auto model = source.getString("tokenizer.ggml.model");
   if (!model)
     return model.takeError();
@@ -103,7 +133,7 @@ llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &sou
   const Kind *kind = llvm::find_if(kKinds, [&](const Kind &k) { return **model == k.model; });
   if (kind == std::end(kKinds))
     return makeError("{0}: tokenizer.ggml.model is {1}, which is not supported; supported are "
-                     "gpt2 (byte-level BPE) and llama (SentencePiece BPE)",
+                     "gpt2 (byte-level BPE), llama and gemma4 (SentencePiece BPE)",
                      source.fileName(), quote(**model));
   auto vocabulary = readVocabulary(source);
   if (!vocabulary)
@@ -112,12 +142,5 @@ llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &sou
   auto tables = kind->build(source, *vocabulary, preTokenizer);
   if (!tables)
     return tables.takeError();
-  // The kind may have a default for it.
-  if (vocabulary->eos >= 0 && !llvm::is_contained(vocabulary->ends, uint32_t(vocabulary->eos)))
-    vocabulary->ends.insert(llvm::upper_bound(vocabulary->ends, uint32_t(vocabulary->eos)),
-                            uint32_t(vocabulary->eos));
-  auto specials = findSpecials(source, *vocabulary, *tables);
-  if (!specials)
-    return specials.takeError();
-  return writeTables(*vocabulary, *tables, *specials);
+  return finishTokenizer(source, *vocabulary, *tables);
 }

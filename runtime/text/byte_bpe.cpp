@@ -21,11 +21,7 @@ bool encode_word(const TokenizerView& view, const uint8_t* text, uint32_t begin,
     if (!symbols.push({i, i + 1, view.byte_tokens[text[i]]})) return false;
   }
   const auto find = [&view](const Symbol& left, const Symbol& right) -> MergeResult {
-    if (left.id < 0 || right.id < 0) return {kNoMerge, -1};
-    const int32_t rank =
-        view.find_merge(static_cast<uint32_t>(left.id), static_cast<uint32_t>(right.id));
-    if (rank < 0) return {kNoMerge, -1};
-    return {static_cast<uint32_t>(rank), static_cast<int32_t>(view.merges[rank].result)};
+    return find_ranked_merge(view, left.id, right.id);
   };
   if (!scratch->merger.merge(&symbols, find)) return false;
   for (const Symbol& symbol : symbols) {
@@ -38,12 +34,22 @@ bool encode_word(const TokenizerView& view, const uint8_t* text, uint32_t begin,
 }  // namespace
 
 izh_status encode_byte_bpe(const TokenizerView& view, const Splitter& splitter, const uint8_t* text,
-                           uint32_t bytes, EncodeScratch* scratch, Array<int32_t>* ids,
+                           uint32_t bytes, bool prefix, EncodeScratch* scratch, Array<int32_t>* ids,
                            izh_error* error) {
+  if (prefix) {
+    scratch->text.clear();
+    if (!scratch->text.push(' ') || !scratch->text.append(text, bytes)) {
+      return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to tokenize %u bytes", bytes);
+    }
+    text = scratch->text.data();
+    ++bytes;
+  }
   IZH_TRY(splitter.split(text, bytes, &scratch->splitter, &scratch->words, error));
+  scratch->cache.prepare(bytes);
   uint32_t begin = 0;
   for (const uint32_t end : scratch->words) {
-    if (!encode_word(view, text, begin, end, scratch, ids)) {
+    const auto encode = [&] { return encode_word(view, text, begin, end, scratch, ids); };
+    if (!encode_cached(text, begin, end, scratch, ids, encode)) {
       return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to tokenize %u bytes", bytes);
     }
     begin = end;

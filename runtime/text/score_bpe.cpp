@@ -1,5 +1,6 @@
 // SentencePiece-style BPE: spaces are written as U+2581, characters merge in the
-// order of their results' scores, and what is no token falls back to bytes.
+// order of their results' scores or of a list of merges, and what is no token
+// falls back to bytes.
 
 #include "runtime/base/status.h"
 #include "runtime/text/encode.h"
@@ -25,11 +26,22 @@ uint32_t descending_key(float score) {
 
 // `scratch->text` becomes the text with U+2581 for spaces.
 bool escape_spaces(const uint8_t* text, uint32_t bytes, bool prefix, Array<uint8_t>* out) {
-  out->clear();
-  if (!out->reserve(size_t{bytes} + 3)) return false;
-  if (prefix && !out->append(kSpace, 3)) return false;
+  size_t spaces = prefix;
+  for (uint32_t i = 0; i < bytes; ++i) spaces += text[i] == ' ';
+  const size_t size = size_t{bytes} + 2 * spaces + prefix;
+  if (!out->resize(size)) return false;
+  uint8_t* to = out->data();
+  const auto put_space = [&to] {
+    memcpy(to, kSpace, 3);
+    to += 3;
+  };
+  if (prefix) put_space();
   for (uint32_t i = 0; i < bytes; ++i) {
-    if (!(text[i] == ' ' ? out->append(kSpace, 3) : out->push(text[i]))) return false;
+    if (text[i] == ' ') {
+      put_space();
+    } else {
+      *to++ = text[i];
+    }
   }
   return true;
 }
@@ -38,9 +50,10 @@ bool escape_spaces(const uint8_t* text, uint32_t bytes, bool prefix, Array<uint8
 // never reach across one.
 uint32_t word_end(const TokenizerView& view, const Array<uint8_t>& text, uint32_t begin) {
   const uint32_t size = static_cast<uint32_t>(text.size());
-  if (!view.words_at_spaces) return size;
+  if (!view.words_at_spaces && !view.split_spaces) return size;
   uint32_t at = begin;
-  while (is_space(text.data() + at, size - at)) at += 3;
+  if (view.split_spaces && is_space(text.data() + at, size - at)) at += 3;
+  while (!view.split_spaces && is_space(text.data() + at, size - at)) at += 3;
   while (at < size && !is_space(text.data() + at, size - at)) ++at;
   return at;
 }
@@ -48,6 +61,11 @@ uint32_t word_end(const TokenizerView& view, const Array<uint8_t>& text, uint32_
 bool append_symbol(const TokenizerView& view, const uint8_t* text, const Symbol& symbol,
                    Array<int32_t>* ids) {
   if (symbol.id >= 0) return ids->push(symbol.id);
+  // Vocabularies with merges have a token for each byte, or one for the character.
+  if (!view.merges.empty() && view.byte_tokens[text[symbol.begin]] < 0) {
+    const bool fused = view.fuse_unknown && !ids->empty() && ids->back() == view.unk;
+    return view.unk < 0 || fused || ids->push(view.unk);
+  }
   for (uint32_t i = symbol.begin; i < symbol.end; ++i) {
     const int32_t byte = view.byte_tokens[text[i]];
     const int32_t id = byte >= 0 ? byte : view.unk;
@@ -58,6 +76,10 @@ bool append_symbol(const TokenizerView& view, const uint8_t* text, const Symbol&
 
 bool encode_word(const TokenizerView& view, const uint8_t* text, uint32_t begin, uint32_t end,
                  EncodeScratch* scratch, Array<int32_t>* ids) {
+  if (view.whole_words) {
+    const int32_t id = view.find_token(text + begin, end - begin);
+    if (id >= 0) return ids->push(id);
+  }
   Array<Symbol>& symbols = scratch->symbols;
   symbols.clear();
   for (uint32_t i = begin; i < end;) {
@@ -71,7 +93,13 @@ bool encode_word(const TokenizerView& view, const uint8_t* text, uint32_t begin,
     if (id < 0) return {kNoMerge, -1};
     return {descending_key(view.scores[id]), id};
   };
-  if (!scratch->merger.merge(&symbols, find)) return false;
+  const auto find_ranked = [&view](const Symbol& left, const Symbol& right) -> MergeResult {
+    return find_ranked_merge(view, left.id, right.id);
+  };
+  if (!(view.merges.empty() ? scratch->merger.merge(&symbols, find)
+                            : scratch->merger.merge(&symbols, find_ranked))) {
+    return false;
+  }
   for (const Symbol& symbol : symbols) {
     if (!append_symbol(view, text, symbol, ids)) return false;
   }
@@ -84,10 +112,14 @@ izh_status encode_score_bpe(const TokenizerView& view, const uint8_t* text, uint
                             bool prefix, EncodeScratch* scratch, Array<int32_t>* ids,
                             izh_error* error) {
   Array<uint8_t>& escaped = scratch->text;
+  scratch->cache.prepare(bytes);
   bool done = escape_spaces(text, bytes, prefix, &escaped);
   for (uint32_t begin = 0; done && begin < escaped.size();) {
     const uint32_t end = word_end(view, escaped, begin);
-    done = encode_word(view, escaped.data(), begin, end, scratch, ids);
+    const auto encode = [&] { return encode_word(view, escaped.data(), begin, end, scratch, ids); };
+    // Unknown tokens that fuse depend on what is before.
+    done = view.fuse_unknown ? encode()
+                             : encode_cached(escaped.data(), begin, end, scratch, ids, encode);
     begin = end;
   }
   if (done) return IZH_OK;

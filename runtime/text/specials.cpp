@@ -52,7 +52,7 @@ bool SpecialFinder::find_present(const uint8_t* text, uint32_t bytes, bool parse
 }
 
 // Splits every raw fragment of `from` at the occurrences of `needle`.
-static bool cut_one(const uint8_t* text, Span<const uint8_t> needle, int32_t token,
+static bool cut_one(const uint8_t* text, Span<const uint8_t> needle, int32_t token, uint8_t strips,
                     const Array<Fragment>& from, Array<Fragment>* to) {
   to->clear();
   for (const Fragment& fragment : from) {
@@ -66,20 +66,43 @@ static bool cut_one(const uint8_t* text, Span<const uint8_t> needle, int32_t tok
         ++at;
         continue;
       }
-      if (at > begin && !to->push({begin, at, -1})) return false;
-      if (!to->push({at, at + size, token})) return false;
+      if (at > begin && !to->push({begin, at, -1, 0})) return false;
+      if (!to->push({at, at + size, token, strips})) return false;
       begin = at = at + size;
     }
-    if (begin < fragment.end && !to->push({begin, fragment.end, fragment.token})) return false;
+    if (begin == fragment.end) continue;
+    if (!to->push({begin, fragment.end, fragment.token, fragment.strips})) return false;
   }
   return true;
+}
+
+static bool is_blank(uint8_t byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
+
+// Takes the blanks beside special tokens away from the text there.
+static void strip_blanks(const uint8_t* text, Array<Fragment>* fragments) {
+  Array<Fragment>& all = *fragments;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].token >= 0) continue;
+    Fragment& part = all[i];
+    if (i > 0 && (all[i - 1].strips & TokenizerView::kStripsRight)) {
+      while (part.begin < part.end && is_blank(text[part.begin])) ++part.begin;
+    }
+    if (i + 1 < all.size() && (all[i + 1].strips & TokenizerView::kStripsLeft)) {
+      while (part.begin < part.end && is_blank(text[part.end - 1])) --part.end;
+    }
+  }
+  size_t kept = 0;
+  for (const Fragment& part : all) {
+    if (part.begin < part.end) all[kept++] = part;
+  }
+  static_cast<void>(all.resize(kept));
 }
 
 bool SpecialFinder::cut(const uint8_t* text, uint32_t bytes, bool parse_control,
                         Array<Fragment>* fragments) const {
   fragments->clear();
   if (bytes == 0) return true;
-  if (!fragments->push({0, bytes, -1})) return false;
+  if (!fragments->push({0, bytes, -1, 0})) return false;
   Array<uint32_t> present;
   if (!find_present(text, bytes, parse_control, &present)) return false;
   const Span<const uint32_t> specials = view_->specials;
@@ -91,11 +114,14 @@ bool SpecialFinder::cut(const uint8_t* text, uint32_t bytes, bool parse_control,
   Array<Fragment> next;
   for (const uint32_t index : present) {
     const uint32_t id = specials[index];
-    if (!cut_one(text, view_->token_text(id), static_cast<int32_t>(id), *fragments, &next)) {
+    const uint8_t strips = view_->strips.empty() ? 0 : view_->strips[index];
+    if (!cut_one(text, view_->token_text(id), static_cast<int32_t>(id), strips, *fragments,
+                 &next)) {
       return false;
     }
     fragments->swap(next);
   }
+  if (!view_->strips.empty()) strip_blanks(text, fragments);
   return true;
 }
 

@@ -13,6 +13,8 @@ struct Fragment {
   uint32_t begin;
   uint32_t end;
   int32_t token;
+  // Bits of TokenizerView::strips.
+  uint8_t strips;
 };
 
 class SpecialFinder {
@@ -23,7 +25,7 @@ class SpecialFinder {
   // Replaces `fragments` with the parts of `text`, none of them empty. Longer
   // tokens are cut out first, then those further left. Control and unknown
   // tokens only count if `parse_control`; user-defined ones always do. False if
-  // there is no memory.
+  // there is no memory. Blanks beside tokens that take them belong to no part.
   [[nodiscard]] bool cut(const uint8_t* text, uint32_t bytes, bool parse_control,
                          Array<Fragment>* fragments) const;
 

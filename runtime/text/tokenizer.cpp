@@ -78,11 +78,13 @@ izh_status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions
     }
     const uint8_t* part = data + fragment.begin;
     const uint32_t size = fragment.end - fragment.begin;
+    const bool prefix = view_.add_space_prefix && after_special &&
+                        !(view_.space_prefix_once && fragment.begin != 0) &&
+                        !(view_.space_prefix_skips && part[0] == ' ');
     if (view_.kind == TokenizerKind::kByteBpe) {
-      IZH_TRY(encode_byte_bpe(view_, splitter_, part, size, &scratch, ids, error));
+      IZH_TRY(encode_byte_bpe(view_, splitter_, part, size, prefix, &scratch, ids, error));
     } else {
-      IZH_TRY(encode_score_bpe(view_, part, size, view_.add_space_prefix && after_special, &scratch,
-                               ids, error));
+      IZH_TRY(encode_score_bpe(view_, part, size, prefix, &scratch, ids, error));
     }
     after_special = false;
   }

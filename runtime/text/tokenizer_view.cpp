@@ -69,6 +69,9 @@ int compare(Span<const uint8_t> a, Span<const uint8_t> b) {
 }
 
 izh_status check_specials(const TokenizerView& view, izh_error* error) {
+  if (!view.strips.empty() && view.strips.size != view.specials.size) {
+    return bad(error, "there is not one rule for blanks a special token");
+  }
   for (size_t i = 0; i < view.specials.size; ++i) {
     if (view.specials[i] >= view.tokens) {
       return bad(error, "a special token is not in the vocabulary");
@@ -139,12 +142,17 @@ void fill(const schema::Tokenizer* root, TokenizerView* view) {
   view->merge_slots = span_of(root->merge_slots());
   view->byte_tokens = span_of(root->byte_tokens());
   view->specials = span_of(root->specials());
+  view->strips = span_of(root->strips());
   view->ends = span_of(root->ends());
   view->whole_words = root->whole_words();
   view->words_at_spaces = root->words_at_spaces();
   view->add_bos = root->add_bos();
   view->add_eos = root->add_eos();
   view->add_space_prefix = root->add_space_prefix();
+  view->space_prefix_once = root->space_prefix_once();
+  view->space_prefix_skips = root->space_prefix_skips();
+  view->split_spaces = root->split_spaces();
+  view->fuse_unknown = root->fuse_unknown();
   view->bos = root->bos();
   view->eos = root->eos();
   view->eot = root->eot();

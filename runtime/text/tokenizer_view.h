@@ -40,12 +40,19 @@ struct TokenizerView {
   Span<const uint32_t> merge_slots;
   Span<const int32_t> byte_tokens;  // 256
   Span<const uint32_t> specials;    // ascending by bytes; valid UTF-8, none empty
-  Span<const uint32_t> ends;        // ascending
+  // Empty, or of each special: whether it takes the blanks beside it.
+  Span<const uint8_t> strips;
+  static constexpr uint8_t kStripsLeft = 1, kStripsRight = 2;
+  Span<const uint32_t> ends;  // ascending
   bool whole_words = false;
   bool words_at_spaces = false;
   bool add_bos = false;  // then bos is not -1; so for eos
   bool add_eos = false;
   bool add_space_prefix = false;
+  bool space_prefix_once = false;
+  bool space_prefix_skips = false;
+  bool split_spaces = false;
+  bool fuse_unknown = false;
   int32_t bos = -1;
   int32_t eos = -1;
   int32_t eot = -1;

@@ -1,0 +1,238 @@
+// From tokenizer.model, which SentencePiece writes as a protobuf, to a
+// vocabulary. Only the fields that izh needs are read, by a reader that knows
+// the wire format: a length, a varint, four or eight bytes.
+
+#include "compiler/import/ByteReader.h"
+#include "compiler/support/Error.h"
+#include "compiler/support/Json.h"
+#include "compiler/tokenizers/ChatTemplate.h"
+#include "compiler/tokenizers/TokenizerTables.h"
+#include "runtime/schema/tokenizer_hash.h"
+
+#include <bit>
+#include <cmath>
+
+using namespace izhc;
+using izh::schema::TokenType;
+
+namespace {
+
+struct Field {
+  uint32_t number = 0;
+  uint64_t value = 0; // of varints and fixed sizes
+  llvm::ArrayRef<uint8_t> bytes;
+  llvm::StringRef text() const {
+    return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+  }
+};
+
+bool readVarint(ByteReader &in, uint64_t &value) {
+  value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    uint8_t byte;
+    if (!in.read(byte))
+      return false;
+    value |= uint64_t(byte & 0x7f) << shift;
+    if (byte < 0x80)
+      return true;
+  }
+  return false;
+}
+
+// Calls `take` for each field; false if the bytes are no message.
+bool readMessage(llvm::ArrayRef<uint8_t> bytes, llvm::function_ref<bool(const Field &)> take) {
+  ByteReader in(bytes);
+  while (in.left() > 0) {
+    uint64_t tag, length;
+    if (!readVarint(in, tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
+      return false;
+    Field field;
+    field.number = uint32_t(tag >> 3);
+    uint32_t four;
+    switch (tag & 7) {
+    case 0:
+      if (!readVarint(in, field.value))
+        return false;
+      break;
+    case 1:
+      if (!in.read(field.value))
+        return false;
+      break;
+    case 2:
+      if (!readVarint(in, length) || length > in.left())
+        return false;
+      field.bytes = bytes.slice(in.position(), length);
+      if (!in.skip(length))
+        return false;
+      break;
+    case 5:
+      if (!in.read(four))
+        return false;
+      field.value = four;
+      break;
+    default:
+      return false;
+    }
+    if (!take(field))
+      return false;
+  }
+  return true;
+}
+
+// Numbers of model.TrainerSpec.ModelType.
+constexpr uint64_t kBpe = 2;
+
+struct PieceModel {
+  Vocabulary v;
+  uint64_t modelType = 1;
+  bool addPrefix = true, collapsesSpaces = true, hasCharacterMap = false;
+};
+
+bool readPiece(llvm::ArrayRef<uint8_t> bytes, Vocabulary &v) {
+  llvm::StringRef text;
+  float score = 0;
+  uint64_t type = 1;
+  bool good = readMessage(bytes, [&](const Field &field) {
+    if (field.number == 1)
+      text = field.text();
+    else if (field.number == 2)
+      score = std::bit_cast<float>(uint32_t(field.value));
+    else if (field.number == 3)
+      type = field.value;
+    return true;
+  });
+  // The numbers of piece types are those of the section.
+  if (!good || std::isnan(score) || type > uint64_t(TokenType::MAX) ||
+      v.texts.size() + 1 >= izh::schema::kSlotValue)
+    return false;
+  v.texts.push_back(text);
+  v.scores.push_back(score);
+  v.types.push_back(uint8_t(type));
+  return true;
+}
+
+bool readTrainer(llvm::ArrayRef<uint8_t> bytes, PieceModel &model) {
+  return readMessage(bytes, [&](const Field &field) {
+    int32_t *ids[] = {&model.v.unk, &model.v.bos, &model.v.eos, &model.v.pad};
+    if (field.number == 3)
+      model.modelType = field.value;
+    else if (field.number >= 40 && field.number <= 43)
+      *ids[field.number - 40] = int32_t(field.value);
+    return true;
+  });
+}
+
+bool readNormalizer(llvm::ArrayRef<uint8_t> bytes, PieceModel &model) {
+  return readMessage(bytes, [&](const Field &field) {
+    if (field.number == 2)
+      model.hasCharacterMap = !field.bytes.empty();
+    else if (field.number == 3)
+      model.addPrefix = field.value != 0;
+    else if (field.number == 4)
+      model.collapsesSpaces = field.value != 0;
+    return true;
+  });
+}
+
+llvm::Expected<PieceModel> readModel(const ModelSource &source, llvm::ArrayRef<uint8_t> bytes) {
+  PieceModel model;
+  // What the format says where the file doesn't.
+  model.v.unk = 0;
+  model.v.bos = 1;
+  model.v.eos = 2;
+  bool good = readMessage(bytes, [&](const Field &field) {
+    if (field.number == 1)
+      return readPiece(field.bytes, model.v);
+    if (field.number == 2)
+      return readTrainer(field.bytes, model);
+    return field.number != 3 || readNormalizer(field.bytes, model);
+  });
+  if (!good || model.v.texts.empty())
+    return makeError("{0}/tokenizer.model: this is no SentencePiece model, or it is damaged",
+                     source.fileName());
+  if (model.modelType != kBpe || model.hasCharacterMap || model.collapsesSpaces)
+    return makeError("{0}/tokenizer.model: only SentencePiece models of type BPE that leave the "
+                     "text as it is can be compiled; this one is of type {1}{2}{3}",
+                     source.fileName(), model.modelType,
+                     model.hasCharacterMap ? ", maps characters" : "",
+                     model.collapsesSpaces ? ", drops spaces" : "");
+  return std::move(model);
+}
+
+class PieceTokenizer {
+public:
+  explicit PieceTokenizer(const ModelSource &source) : source(source) {}
+
+  llvm::Expected<std::vector<uint8_t>> run(llvm::ArrayRef<uint8_t> bytes) {
+    auto read = readModel(source, bytes);
+    if (!read)
+      return read.takeError();
+    v = std::move(read->v);
+    if (llvm::Error error = addTokens())
+      return std::move(error);
+    for (size_t i = 0; i < v.size(); ++i)
+      if (!v.texts[i].empty())
+        v.ids.try_emplace(llvm::CachedHashStringRef(v.texts[i]), uint32_t(i));
+    for (int32_t *id : {&v.unk, &v.bos, &v.eos, &v.pad})
+      if (*id < 0 || size_t(*id) >= v.size())
+        *id = -1;
+    v.addSpacePrefix = read->addPrefix;
+    v.addBos = flag("add_bos_token", true);
+    v.addEos = flag("add_eos_token", false);
+    markControlTokens(v);
+    auto tables = buildScoreBpe(source, v, "");
+    if (!tables)
+      return tables.takeError();
+    return finishTokenizer(source, v, *tables);
+  }
+
+private:
+  bool flag(llvm::StringRef key, bool otherwise) const {
+    const Json *value = config.find(key);
+    return value ? value->asBool().value_or(otherwise) : otherwise;
+  }
+
+  llvm::Error parse(llvm::StringRef file, Json &into) {
+    auto bytes = source.companion(file);
+    if (!bytes)
+      return llvm::Error::success();
+    auto json = parseJson((source.fileName() + "/" + file).str(), *bytes);
+    if (!json)
+      return json.takeError();
+    into = std::move(*json);
+    return llvm::Error::success();
+  }
+
+  // Tokens that were added to the model later, by id.
+  llvm::Error addTokens() {
+    if (llvm::Error error = parse("tokenizer_config.json", config))
+      return error;
+    if (llvm::Error error = parse("added_tokens.json", added))
+      return error;
+    for (size_t i = 0; i < added.items().size(); ++i) {
+      std::optional<uint64_t> id = added.items()[i].asUInt();
+      if (!id || *id + 1 >= izh::schema::kSlotValue)
+        return makeError("{0}/added_tokens.json: the token {1} has no sensible id",
+                         source.fileName(), quote(added.key(i)));
+      if (*id >= v.texts.size()) {
+        v.texts.resize(*id + 1);
+        v.types.resize(*id + 1, uint8_t(TokenType::Unused));
+        v.scores.resize(*id + 1);
+      }
+      v.texts[*id] = added.key(i);
+      v.types[*id] = uint8_t(TokenType::Control);
+    }
+    return llvm::Error::success();
+  }
+
+  const ModelSource &source;
+  Vocabulary v;
+  Json config, added;
+};
+
+} // namespace
+
+llvm::Expected<std::vector<uint8_t>> izhc::buildFromPieces(const ModelSource &source,
+                                                           llvm::ArrayRef<uint8_t> bytes) {
+  return PieceTokenizer(source).run(bytes);
+}

@@ -1,0 +1,246 @@
+// From tokenizer.json, with the ids that the files beside it name, to the
+// tokenizer section: byte-level BPE, and BPE of characters with byte fallback.
+
+#include "compiler/support/Error.h"
+#include "compiler/tokenizers/ChatTemplate.h"
+#include "compiler/tokenizers/JsonPipeline.h"
+#include "compiler/tokenizers/TokenizerTables.h"
+#include "runtime/schema/tokenizer_hash.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace izhc;
+using izh::schema::TokenType;
+
+namespace {
+
+class JsonTokenizer {
+public:
+  JsonTokenizer(const ModelSource &source, const Json &root) : source(source), root(root) {}
+
+  llvm::Expected<std::vector<uint8_t>> run() {
+    const Json *found = root.find("model");
+    if (!found || !found->isObject())
+      return makeError("{0}/tokenizer.json: there is no 'model'", source.fileName());
+    model = found;
+    auto steps = readPipeline(source, root);
+    if (!steps)
+      return steps.takeError();
+    pipeline = std::move(*steps);
+    for (auto read : {&JsonTokenizer::checkModel, &JsonTokenizer::readVocabulary,
+                      &JsonTokenizer::readAdded, &JsonTokenizer::readIds})
+      if (llvm::Error error = (this->*read)())
+        return std::move(error);
+    markControlTokens(v);
+    if (llvm::Error error = fillTables())
+      return std::move(error);
+    return finishTokenizer(source, v, tables);
+  }
+
+private:
+  template <typename... Ts> llvm::Error wrong(const char *format, Ts &&...values) const {
+    return makeError("{0}/tokenizer.json: {1}", source.fileName(),
+                     llvm::formatv(format, std::forward<Ts>(values)...).str());
+  }
+
+  llvm::Error checkModel() {
+    const Json *named = model->find("type");
+    llvm::StringRef type = named ? named->asString().value_or("") : "BPE";
+    if (type != "BPE" || !model->find("merges"))
+      return wrong("the model is of type {0}, but only BPE can be compiled; perhaps there is a "
+                   "GGUF file of the model",
+                   quote(type));
+    for (const char *suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
+      if (const Json *value = model->find(suffix))
+        if (value->asString().value_or("") != "")
+          return wrong("the model has a {0}, which izh doesn't know", suffix);
+    if (pipeline.byteLevel == pipeline.escapesSpaces)
+      return wrong("text is cut neither into bytes nor at spaces in a way that izh knows");
+    if (!pipeline.byteLevel && !pipeline.patterns.empty())
+      return wrong("characters are merged in words cut by a pattern, which izh doesn't know");
+    return llvm::Error::success();
+  }
+
+  llvm::Error place(llvm::StringRef text, std::optional<uint64_t> id, TokenType type) {
+    if (!id || *id >= izh::schema::kSlotValue)
+      return wrong("the token {0} has no sensible id", quote(text));
+    if (*id >= v.texts.size()) {
+      v.texts.resize(*id + 1);
+      v.types.resize(*id + 1, uint8_t(TokenType::Unused));
+    }
+    if (!v.texts[*id].empty() && v.texts[*id] != text)
+      return wrong("the tokens {0} and {1} have the same id {2}", quote(v.texts[*id]), quote(text),
+                   *id);
+    v.texts[*id] = text;
+    v.types[*id] = uint8_t(type);
+    return llvm::Error::success();
+  }
+
+  llvm::Error readVocabulary() {
+    const Json *vocabulary = model->find("vocab");
+    if (!vocabulary || !vocabulary->isObject() || vocabulary->items().empty())
+      return wrong("the model has no 'vocab'");
+    for (size_t i = 0; i < vocabulary->items().size(); ++i)
+      if (llvm::Error error =
+              place(vocabulary->key(i), vocabulary->items()[i].asUInt(), TokenType::Normal))
+        return error;
+    return llvm::Error::success();
+  }
+
+  llvm::Error readAdded() {
+    const Json *added = root.find("added_tokens");
+    for (const Json &token : added ? added->items() : llvm::ArrayRef<Json>()) {
+      const Json *content = token.find("content"), *id = token.find("id");
+      const Json *special = token.find("special"), *word = token.find("single_word");
+      if (!content || !content->asString() || !id)
+        return wrong("an added token has no content or no id");
+      if (word && word->asBool() == true)
+        return wrong("the added token {0} stands for whole words only, which izh doesn't know",
+                     quote(*content->asString()));
+      bool control = special && special->asBool().value_or(false);
+      if (llvm::Error error = place(*content->asString(), id->asUInt(),
+                                    control ? TokenType::Control : TokenType::UserDefined))
+        return error;
+      auto flag = [&](const char *key) {
+        const Json *value = token.find(key);
+        return value && value->asBool().value_or(false);
+      };
+      if (int bits = flag("lstrip") + 2 * flag("rstrip"))
+        tables.strips[uint32_t(*id->asUInt())] = uint8_t(bits);
+    }
+    v.ids.reserve(unsigned(v.texts.size()));
+    for (size_t i = 0; i < v.texts.size(); ++i)
+      if (!v.texts[i].empty())
+        v.ids.try_emplace(llvm::CachedHashStringRef(v.texts[i]), uint32_t(i));
+    return llvm::Error::success();
+  }
+
+  // Ids in a file beside: one or several.
+  llvm::Error addIds(llvm::StringRef file, llvm::StringRef key, std::vector<uint32_t> &ids) {
+    auto bytes = source.companion(file);
+    if (!bytes)
+      return llvm::Error::success();
+    auto json = parseJson((source.fileName() + "/" + file).str(), *bytes);
+    if (!json)
+      return json.takeError();
+    const Json *text = json->find("text_config");
+    const Json *value = text && text->find(key) ? text->find(key) : json->find(key);
+    if (!value || value->isNull())
+      return llvm::Error::success();
+    for (const Json &one : value->isArray() ? value->items() : llvm::ArrayRef(*value)) {
+      std::optional<uint64_t> id = one.asUInt();
+      if (id && *id < v.size())
+        ids.push_back(uint32_t(*id));
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error readIds() {
+    auto named = readChatTemplate(source);
+    if (!named)
+      return named.takeError();
+    std::vector<uint32_t> begins;
+    for (llvm::StringRef file : {"generation_config.json", "config.json"}) {
+      if (llvm::Error error = addIds(file, "eos_token_id", v.ends))
+        return error;
+      if (llvm::Error error = addIds(file, "bos_token_id", begins))
+        return error;
+    }
+    v.bos = named->bosToken ? v.find(*named->bosToken) : -1;
+    v.eos = named->eosToken ? v.find(*named->eosToken) : -1;
+    if (v.bos < 0 && !begins.empty())
+      v.bos = int32_t(begins.front());
+    if (v.eos < 0 && !v.ends.empty())
+      v.eos = int32_t(v.ends.front());
+    if (const Json *unknown = model->find("unk_token"))
+      if (auto text = unknown->asString())
+        v.unk = v.find(*text);
+    // What surrounds a text is also what a text begins and ends with.
+    for (auto [name, id] :
+         {std::pair(&pipeline.before, &v.bos), std::pair(&pipeline.after, &v.eos)}) {
+      if (name->empty())
+        continue;
+      *id = v.find(*name);
+      if (*id < 0)
+        return wrong("the post_processor adds {0}, which is no token", quote(*name));
+    }
+    tables.addBos = !pipeline.before.empty();
+    tables.addEos = !pipeline.after.empty();
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<std::vector<MergeText>> readMerges() const {
+    std::vector<MergeText> merges;
+    const Json *list = model->find("merges");
+    merges.reserve(list->items().size());
+    for (const Json &merge : list->items()) {
+      if (auto text = merge.asString()) {
+        // The first part is never empty, but it may start with a space.
+        size_t space = text->find(' ', 1);
+        if (space == llvm::StringRef::npos)
+          return wrong("merge {0} is {1}, expected two parts", merges.size(), quote(*text));
+        merges.emplace_back(text->take_front(space), text->drop_front(space + 1));
+        continue;
+      }
+      auto items = merge.items();
+      if (items.size() != 2 || !items[0].asString() || !items[1].asString())
+        return wrong("merge {0} is {1}, expected two strings", merges.size(), items.size());
+      merges.emplace_back(*items[0].asString(), *items[1].asString());
+    }
+    return std::move(merges);
+  }
+
+  llvm::Error fillTables() {
+    auto merges = readMerges();
+    if (!merges)
+      return merges.takeError();
+    if (llvm::Error error = addMerges(source, "tokenizer.json", v, *merges, tables))
+      return error;
+    tables.patterns = pipeline.patterns;
+    tables.addSpacePrefix = pipeline.spacePrefix;
+    tables.spacePrefixOnce = pipeline.spacePrefixOnce;
+    tables.spacePrefixSkips = pipeline.spacePrefixSkips;
+    const Json *fuse = model->find("fuse_unk"), *whole = model->find("ignore_merges");
+    const Json *fallback = model->find("byte_fallback");
+    // Where every byte has a token nothing is unknown.
+    tables.fuseUnknown =
+        fuse && fuse->asBool().value_or(false) && !(fallback && fallback->asBool().value_or(false));
+    tables.wholeWords = whole && whole->asBool().value_or(false);
+    if (pipeline.byteLevel)
+      return fillByteLevel();
+    tables.splitSpaces = pipeline.splitSpaces;
+    return fillCharacters(source, v, fallback && fallback->asBool().value_or(false), tables);
+  }
+
+  llvm::Error fillByteLevel() {
+    tables.kind = izh::schema::TokenizerKind::ByteBpe;
+    std::vector<uint32_t> words;
+    fillByteTexts(v, tables, words);
+    fillByteTokens(v, /*alphabet=*/true, tables);
+    return tables.wholeWords ? fillSlots(words) : llvm::Error::success();
+  }
+
+  llvm::Error fillSlots(llvm::ArrayRef<uint32_t> ids) {
+    auto slots = buildTokenSlots(source, tables.texts, ids);
+    if (!slots)
+      return slots.takeError();
+    tables.tokenSlots = std::move(*slots);
+    return llvm::Error::success();
+  }
+
+  const ModelSource &source;
+  const Json &root;
+  const Json *model = nullptr;
+  JsonPipeline pipeline;
+  Vocabulary v;
+  TokenizerTables tables;
+};
+
+} // namespace
+
+llvm::Expected<std::vector<uint8_t>> izhc::buildFromJson(const ModelSource &source,
+                                                         llvm::ArrayRef<uint8_t> bytes) {
+  auto root = parseJson((source.fileName() + "/tokenizer.json").str(), bytes);
+  if (!root)
+    return root.takeError();
+  return JsonTokenizer(source, *root).run();
+}

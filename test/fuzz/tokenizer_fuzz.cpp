@@ -1,0 +1,82 @@
+// tokenizer.json, tokenizer.model and the files beside them on hostile bytes:
+// the compiler refuses them or writes a section that the runtime takes and that
+// encodes text. The first byte chooses the file.
+
+#include "compiler/tokenizers/ChatTemplate.h"
+#include "compiler/tokenizers/Tokenizers.h"
+#include "runtime/text/tokenizer.h"
+#include "test/fuzz/fuzz.h"
+#include "test/unit/compiler/import/folder_files.h"
+
+#include <cstring>
+
+using namespace izhc;
+using namespace izhc::test;
+
+static void check(bool fact) {
+  if (!fact)
+    __builtin_trap();
+}
+
+static void encode(const std::vector<uint8_t> &bytes) {
+  std::vector<uint64_t> section((bytes.size() + 7) / 8);
+  memcpy(section.data(), bytes.data(), bytes.size());
+  izh::Tokenizer *tokenizer = nullptr;
+  izh_error error = {};
+  // Patterns of the file may be no patterns.
+  if (izh::Tokenizer::create(section.data(), bytes.size(), &tokenizer, &error) != IZH_OK) {
+    check(strstr(error.message, "pattern") != nullptr);
+    return;
+  }
+  const char text[] = "a ab  11 \xc3\xa4\xff<|end|> \xe2\x96\x81 b";
+  izh::Array<int32_t> ids;
+  izh::Array<char> out;
+  if (tokenizer->encode(text, sizeof(text) - 1, {true, true}, &ids, &error) == IZH_OK)
+    check(tokenizer->decode(ids.data(), ids.size(), true, &out));
+  izh::Tokenizer::destroy(tokenizer);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static constexpr char kConfig[] = R"({"bos_token_id": 1, "eos_token_id": [2, 3]})";
+  static const char *const names[] = {"tokenizer.json", "tokenizer.model"};
+  bool isModel = size != 0 && data[0] & 1;
+  std::vector<FolderFile> files;
+  files.push_back(
+      {"config.json", nullptr, {reinterpret_cast<const uint8_t *>(kConfig), sizeof(kConfig) - 1}});
+  files.push_back({names[isModel], nullptr, {data + (size != 0), size - (size != 0)}});
+  // The same bytes where a template may be.
+  files.push_back({"tokenizer_config.json", nullptr,
+                   isModel ? llvm::ArrayRef<uint8_t>({'{', '}'}) : files.back().bytes});
+  auto source = llvm::cantFail(FolderSource::open("fuzz", std::move(files)));
+  auto bytes = buildTokenizer(*source);
+  if (bytes)
+    encode(*bytes);
+  else
+    check(!llvm::toString(bytes.takeError()).empty());
+  return 0;
+}
+
+std::vector<std::vector<uint8_t>> fuzzSeeds() {
+  const char *const jsons[] = {
+      R"(0{"added_tokens": [{"id": 9, "content": "<|end|>", "special": true}],
+        "normalizer": {"type": "NFC"}, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+        {"type": "Digits", "individual_digits": true}, {"type": "Split", "pattern": {"Regex": " ?\\p{L}+"},
+        "behavior": "Isolated"}, {"type": "ByteLevel", "add_prefix_space": false}]},
+        "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|end|>"}},
+        {"Sequence": {"id": "A"}}]}, "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE",
+        "ignore_merges": true, "vocab": {"a": 0, "b": 1, "ab": 2, "1": 3, "11": 4}, "merges": ["a b", ["1", "1"]]}})",
+      R"(0{"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true},
+        "bos_token": "<s>", "chat_template": "{{ messages }}", "model": {"type": "BPE", "fuse_unk": true,
+        "unk_token": "<unk>", "byte_fallback": false, "vocab": {"<unk>": 0, "▁": 1, "a": 2, "▁a": 3},
+        "merges": ["▁ a"]}})"};
+  std::vector<std::vector<uint8_t>> seeds;
+  for (const char *json : jsons)
+    seeds.emplace_back(json, json + strlen(json));
+  // Pieces <unk>, a, aa, then trainer and normalizer.
+  const uint8_t model[] = {'1', 0x0a, 14,   0x0a, 5,    '<',  'u',  'n',  'k',  '>',  0x15, 0,
+                           0,   0,    0,    0x18, 2,    0x0a, 8,    0x0a, 1,    'a',  0x15, 0,
+                           0,   0x80, 0xbf, 0x0a, 9,    0x0a, 2,    'a',  'a',  0x15, 0,    0,
+                           0,   0xc0, 0x12, 2,    0x18, 2,    0x1a, 4,    0x18, 1,    0x20, 0};
+  seeds.emplace_back(model, model + sizeof(model));
+  return seeds;
+}
