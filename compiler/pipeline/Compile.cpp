@@ -9,6 +9,7 @@
 #include "compiler/pipeline/Diagnostics.h"
 #include "compiler/pipeline/Stages.h"
 #include "compiler/support/Error.h"
+#include "compiler/tokenizers/ChatTemplate.h"
 #include "compiler/tokenizers/Tokenizers.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -79,10 +80,10 @@ private:
     if (!bytes)
       return bytes.takeError();
     tokenizer = std::move(*bytes);
-    auto chatTemplate = source->getString("tokenizer.chat_template");
+    auto chatTemplate = readChatTemplate(*source);
     if (!chatTemplate)
       return chatTemplate.takeError();
-    report.facts.chatTemplate = chatTemplate->value_or("").str();
+    report.facts.chatTemplate = std::move(chatTemplate->text);
     lap("read");
     return llvm::Error::success();
   }

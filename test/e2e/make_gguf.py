@@ -82,6 +82,7 @@ def make_metadata(o):
         "general.name": (gguf.STRING, "tiny"),
         **{f"{o.arch}.{name}": value for name, value in facts.items()},
         **(tokenizer(o.vocab, o.pre) if o.pre else {"tokenizer.ggml.model": (gguf.STRING, "no_vocab")}),
+        **({"tokenizer.chat_template": (gguf.STRING, o.template)} if o.template else {}),
     }
 
 
@@ -152,6 +153,7 @@ def parser():
     p.add_argument("--bias", action="append", default=[], metavar="PART", help="a bias for products whose name holds PART")
     p.add_argument("--tied", action="store_true", help="no output matrix: the embedding serves")
     p.add_argument("--pre", default="smollm", help="pre-tokenizer; empty: no vocabulary at all")
+    p.add_argument("--template", help="a chat template")
     p.add_argument("--version", type=int, default=3)
     return p
 

@@ -20,6 +20,7 @@ import bench
 import errors
 import smollm2
 import sweep
+import text
 import tiny
 from harness import Suite, Tools
 
@@ -30,6 +31,7 @@ PARTS = [
     ("smollm2", lambda suite, tools, o: smollm2.run(suite, tools, o.smollm2)),
     ("arm", lambda suite, tools, o: arm.run(suite, tools, o.arm, o.smollm2)),
     ("errors", lambda suite, tools, o: errors.run(suite, tools)),
+    ("text", lambda suite, tools, o: text.run(suite, tools)),
     ("bench", lambda suite, tools, o: bench.run(suite, tools)),
 ]
 SPREAD = [

@@ -10,7 +10,8 @@ from reference import nmse
 
 MODELS = ["llama", "mistral", "qwen2", "qwen3", "smollm3", "granite", "phi3", "olmo2", "ministral3"]
 TYPES = ["f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k_s", "q4_k_m", "q5_k_m", "q6_k"]
-VOCABULARIES = ["llama-bpe", "llama-spm", "phi-3", "qwen2", "gpt-2"]
+VOCABULARIES = ["llama-bpe", "llama-spm", "phi-3", "qwen2", "gpt-2", "falcon", "mpt", "refact", "starcoder",
+                "deepseek-coder"]
 EXACT_BAR, MODEL_BAR, CLEAR = 1e-4, 3e-3, 0.05
 QUANT_FACTOR, KL_FACTOR = 1.2, 1.15
 
@@ -45,6 +46,17 @@ def model(tools, folder):
         for token, got, gap in zip(facts["greedy"], best, facts["gap"]):
             expect(got == token or gap <= CLEAR * expected.std(), f"{got} instead of {token}, which leads by {gap}")
     return ", ".join(notes)
+
+
+def published(tools, folder):
+    """The folder that the GGUF was made from gives the same logits."""
+    facts = json.loads((folder / "ref.json").read_text())
+    artifact = tools.compile(folder, folder.name + "-folder.izh", "--target=native", "--exact")
+    error = nmse(tools.logits(artifact, facts["ids"]), np.load(folder / "ref_logits.npy"))
+    expect(error <= EXACT_BAR, f"NMSE {error:.3e} is over {EXACT_BAR}")
+    got = json.loads(tools.call("izhc", "tokenize", folder, "-p", facts["text"], "--no-bos").stdout)
+    expect(got[:len(facts["ids"])] == facts["ids"], f"ids {got}")
+    return f"{error:.1e}"
 
 
 def quant(tools, folder, kind):
@@ -100,6 +112,23 @@ def vocabulary(tools, folder, name):
     return f"{len(pairs)} texts"
 
 
+def templates(tools, folder):
+    """Each template makes the stored text of each conversation, or refuses it."""
+    data = json.loads((folder / "expected.json").read_text())
+    context, done = tools.work / "context.json", 0
+    for name, cases in data["expected"].items():
+        for case, expected in cases.items():
+            context.write_text(json.dumps({"tools": None, **data["context"], **data["cases"][case]}))
+            command = ["izhc", "render", folder / name, "--context", context]
+            if "text" in expected:
+                got = tools.call(*command).stdout
+                expect(got == expected["text"], f"{name}, {case}: {got[-80:]!r}")
+            else:
+                tools.refused(*command)
+            done += 1
+    return f"{done} prompts"
+
+
 def nasty(folder, name):
     data = json.loads((folder / "nasty.json").read_text())
     texts, ids = data["texts"], data["ids"].get(name, [])
@@ -109,10 +138,12 @@ def nasty(folder, name):
 def run(suite, tools, shared, smollm2):
     for name in MODELS:
         suite.run(f"sweep model {name}", model, tools, shared / "models" / name)
+        suite.run(f"sweep folder {name}", published, tools, shared / "models" / name)
     for kind in TYPES:
         suite.run(f"sweep type {kind}", quant, tools, shared / "quants", kind)
     for name in VOCABULARIES:
         suite.run(f"sweep vocabulary {name}", vocabulary, tools, shared / "vocabs", name)
+    suite.run("sweep templates", templates, tools, shared / "templates")
     artifact = smollm2 and suite.make("sweep compile", tools.compile, smollm2, "sweep-smollm2.izh")
     if artifact:
         suite.run("sweep passage", passage, tools, artifact, shared / "reference")

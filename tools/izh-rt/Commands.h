@@ -13,6 +13,8 @@ int benchCommand(int count, char **words);
 int logitsCommand(int count, char **words);
 int perplexityCommand(int count, char **words);
 int tokenizeCommand(int count, char **words);
+int renderCommand(int count, char **words);
+int chatCommand(int count, char **words);
 int infoCommand(int count, char **words);
 int verifyCommand(int count, char **words);
 

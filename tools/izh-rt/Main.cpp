@@ -25,10 +25,12 @@ struct Command {
 
 const Command kCommands[] = {
     {"run", runCommand, "continues a text (also without its name: izh-rt FILE -p TEXT)"},
+    {"chat", chatCommand, "talks, with the chat template applied"},
     {"bench", benchCommand, "measures speed against the machine's limits"},
     {"logits", logitsCommand, "writes the logits of given tokens as a .npy file"},
     {"perplexity", perplexityCommand, "tells how well the model predicts a text"},
     {"tokenize", tokenizeCommand, "prints the ids of a text"},
+    {"render", renderCommand, "prints the prompt that the chat template makes"},
     {"info", infoCommand, "tells what is in a file and which variant would run"},
     {"verify", verifyCommand, "compares every hash of a file"},
 };

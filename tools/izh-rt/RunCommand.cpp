@@ -3,13 +3,11 @@
 #include "tools/izh-rt/Commands.h"
 #include "tools/izh-rt/Generation.h"
 #include "tools/izh-rt/Json.h"
+#include "tools/izh-rt/Sampling.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
-#include <sys/random.h>
 #include <unistd.h>
 
 namespace izh::rt {
@@ -27,62 +25,21 @@ void catchInterrupt() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-uint64_t randomSeed() {
-  uint64_t seed = 0;
-  if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-    seed = static_cast<uint64_t>(time(nullptr));
-  // Short enough to type it again.
-  return seed % 1000000000;
-}
-
-bool writeAll(const std::string &text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    ssize_t count = write(STDOUT_FILENO, text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      return false;
-    done += size_t(count);
-  }
-  return true;
-}
-
 struct RunOptions {
   ModelOptions model;
-  GenerationOptions generation;
-  std::string prompt, promptFile, seed;
-  uint64_t topK = 0, repeatWindow = 64;
-  bool hasPrompt = false, hasSeed = false, json = false;
+  SamplingArguments sampling;
+  std::string prompt, promptFile;
+  bool hasPrompt = false, json = false;
 };
 
 void declare(Arguments &arguments, RunOptions &options) {
-  izh_sampler_options &sampling = options.generation.sampling;
-  sampling.temperature = 0.8f;
-  sampling.top_p = 1;
-  sampling.repeat_penalty = 1;
   declareRun(arguments, options.model);
   arguments.text("-p,--prompt", "TEXT", &options.prompt, &options.hasPrompt,
                  "the text to continue; special tokens in it are recognised");
   arguments.text("-f,--file", "FILE", &options.promptFile, "a file with the text; - for input");
-  arguments.integer("-n,--tokens", "N", &options.generation.tokens, 0, 1u << 30,
+  arguments.integer("-n,--tokens", "N", &options.sampling.generation.tokens, 0, 1u << 30,
                     "most tokens to generate (256)");
-  arguments.number("--temp", "T", &sampling.temperature, 0, 1000,
-                   "temperature; 0 takes the likeliest token (0.8)");
-  arguments.integer("--top-k", "K", &options.topK, 0, UINT32_MAX,
-                    "choose among the K likeliest; 0: all (0)");
-  arguments.number("--top-p", "P", &sampling.top_p, 1e-6f, 1,
-                   "choose among the likeliest that have probability P together; 1: all (1)");
-  arguments.number("--min-p", "P", &sampling.min_p, 0, 1,
-                   "drop tokens with less than P times the best one's probability; 0: none (0)");
-  arguments.number("--repeat-penalty", "X", &sampling.repeat_penalty, 0.01f, 100,
-                   "above 1, makes tokens of the window less likely; 1: off (1)");
-  arguments.integer("--repeat-window", "N", &options.repeatWindow, 0, 1u << 20,
-                    "how many last tokens the penalty looks at (64)");
-  arguments.text("--seed", "N", &options.seed, &options.hasSeed,
-                 "of the random choice (a new one each run; the last line tells it)");
-  arguments.texts("--stop", "STRING", &options.generation.stops,
-                  "ends the text before STRING; may be given several times");
+  declareSampling(arguments, options.sampling);
   arguments.flag("--json", &options.json, "prints one JSON object at the end instead of the text");
 }
 
@@ -90,16 +47,7 @@ void declare(Arguments &arguments, RunOptions &options) {
 std::string complete(RunOptions &options) {
   if (options.hasPrompt == !options.promptFile.empty())
     return options.hasPrompt ? "-p and -f exclude each other" : "-p TEXT or -f FILE is missing";
-  izh_sampler_options &sampling = options.generation.sampling;
-  sampling.top_k = static_cast<uint32_t>(options.topK);
-  sampling.repeat_window = static_cast<uint32_t>(options.repeatWindow);
-  sampling.seed = randomSeed();
-  if (options.hasSeed && !parseInteger(options.seed, 0, UINT64_MAX, &sampling.seed))
-    return "--seed takes an integer from 0 on, not '" + options.seed + "'";
-  for (const std::string &stop : options.generation.stops)
-    if (stop.empty())
-      return "--stop needs at least one character";
-  return "";
+  return completeSampling(options.sampling);
 }
 
 struct Timings {
@@ -146,14 +94,14 @@ Timings measure(const Generation &result, const RunOptions &options, size_t prom
           result.tokens.size(),
           info.variant,
           izh_context_threads(context),
-          options.generation.sampling.seed};
+          options.sampling.generation.sampling.seed};
 }
 
 // Cache for prompt and answer, as far as the model goes.
 uint64_t contextFor(const RunOptions &options, size_t promptTokens, const izh_model_info &info) {
   if (options.model.contextTokens)
     return options.model.contextTokens;
-  uint64_t wanted = promptTokens + options.generation.tokens;
+  uint64_t wanted = promptTokens + options.sampling.generation.tokens;
   return std::max<uint64_t>(1, info.context ? std::min<uint64_t>(wanted, info.context) : wanted);
 }
 
@@ -201,7 +149,8 @@ int runCommand(int count, char **words) {
     text += piece;
     return true;
   };
-  if (!generate(model.get(), context.get(), prompt, options.generation, interrupted, show, &result))
+  if (!generate(model.get(), context.get(), prompt, options.sampling.generation, interrupted, show,
+                &result))
     return kFailed;
   Timings timings = measure(result, options, prompt.size(), loaded, info, context.get());
   if (options.json)

@@ -44,6 +44,11 @@ struct CheckArguments {
 };
 int check(const CheckArguments &arguments);
 
+struct RenderArguments {
+  std::string model, context;
+};
+int render(const RenderArguments &arguments);
+
 // What every command needs: to be called first in main().
 void prepare();
 // Ends the program, after a sentence, over something that the system refused.

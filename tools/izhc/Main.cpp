@@ -139,6 +139,18 @@ void addCheck(CLI::App &app, CheckArguments &arguments, Action &action) {
   command->callback([&] { action = [&] { return check(arguments); }; });
 }
 
+void addRender(CLI::App &app, RenderArguments &arguments, Action &action) {
+  CLI::App *command = app.add_subcommand("render", "Prints the prompt that a chat template makes.");
+  addText(command, "MODEL", "", arguments.model,
+          "a .gguf file, a model folder, or a file with a template")
+      ->required();
+  addText(command, "--context", "C.json", arguments.context,
+          "a JSON object with messages, tools, add_generation_prompt and whatever the template "
+          "knows; - for input")
+      ->required();
+  command->callback([&] { action = [&] { return render(arguments); }; });
+}
+
 // What was wrong, and which help to read.
 std::string explain(const CLI::App &app, const CLI::Error &error, int count, char **words) {
   std::string what = error.what(), help = "izhc";
@@ -164,6 +176,7 @@ int run(int count, char **words) {
   InspectArguments inspectArguments;
   TokenizeArguments tokenizeArguments;
   CheckArguments checkArguments;
+  RenderArguments renderArguments;
   Action action;
   addCompile(app, compileArguments, action);
   addInspect(app, inspectArguments, action);
@@ -172,6 +185,7 @@ int run(int count, char **words) {
   });
   addTokenize(app, tokenizeArguments, action);
   addCheck(app, checkArguments, action);
+  addRender(app, renderArguments, action);
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError &error) {

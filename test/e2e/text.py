@@ -1,0 +1,136 @@
+"""Model folders, chat templates and conversations."""
+
+import json
+import signal
+import subprocess
+import time
+
+import make_folder
+import make_gguf
+from harness import expect
+from reference import Model, nmse
+from tiny import ids_of
+
+TEMPLATE = """{{- bos_token }}
+{%- for m in messages %}
+    {%- if m.role not in ['system', 'user', 'assistant'] %}
+        {{- raise_exception('no role ' ~ m.role) }}
+    {%- endif %}
+    {{- m.role[0] ~ ': ' ~ m.content | trim ~ '\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ 'a:' }}{% endif -%}
+"""
+TALK = [{"role": "user", "content": " the thing "}, {"role": "assistant", "content": "and"}]
+PROMPT = "<|start|>u: the thing\na: and\na:"
+EXACT_BAR = 1e-6
+
+
+def model_file(tools, *options):
+    path = tools.made / f"text-{abs(hash(options))}.gguf"
+    make_gguf.make([str(path), "--template", TEMPLATE, *options])
+    return path
+
+
+def folder(tools, arch, *options):
+    """A folder gives the logits and the ids of the GGUF that it was made from."""
+    path = model_file(tools, f"--arch={arch}", *options)
+    made = tools.work / f"folder-{arch}"
+    make_folder.make(path, made, arch)
+    artifact = tools.compile(made, "folder.izh", "--target=reference,native", "--exact")
+    model = Model(path)
+    ids = ids_of(40, len(model.weights["token_embd.weight"]))
+    error = nmse(tools.logits(artifact, ids), model.logits(ids))
+    expect(error <= EXACT_BAR, f"NMSE {error:.3e} is over {EXACT_BAR}")
+    text = "the 12 things, and <|end|> another ä"
+    both = [tools.call("izhc", "tokenize", source, "-p", text).stdout for source in (path, made)]
+    expect(both[0] == both[1] and len(json.loads(both[0])) > 10, f"{both[1]} instead of {both[0]}")
+    return f"{error:.1e}"
+
+
+def render(tools):
+    """Of a template's file, a GGUF, a folder and an artifact alike."""
+    path = model_file(tools)
+    made, template, context = tools.work / "rendered", tools.work / "t.jinja", tools.work / "c.json"
+    make_folder.make(path, made, "llama")
+    artifact = tools.compile(path, "rendered.izh", "--target=reference,native")
+    template.write_text(TEMPLATE)
+    context.write_text(json.dumps({"messages": TALK}))
+    for command in (["izhc", "render", path], ["izhc", "render", made], ["izh-rt", "render", artifact]):
+        text = tools.call(*command, "--context", context).stdout
+        expect(text == PROMPT, f"{command[:2]}: {text!r}")
+    context.write_text(json.dumps({"messages": TALK, "bos_token": "B", "add_generation_prompt": False}))
+    text = tools.call("izhc", "render", template, "--context", context).stdout
+    expect(text == "Bu: the thing\na: and\n", repr(text))
+    context.write_text(json.dumps({"messages": [{"role": "tool", "content": ""}]}))
+    for command in (["izhc", "render", template], ["izh-rt", "render", artifact]):
+        tools.refused(*command, "--context", context, says=["no role tool"])
+    context.write_text("{]")
+    tools.refused("izhc", "render", template, "--context", context, says=["JSON"])
+
+
+def talk(tools, artifact, text, *options):
+    """-> what chat answers to the lines of `text`"""
+    command = [tools.binaries / "izh-rt", "chat", artifact, "--temp", "0", "-n", "12", *options]
+    done = subprocess.run(list(map(str, command)), input=text.encode(), capture_output=True, timeout=120)
+    expect(done.returncode == 0, f"status {done.returncode}: {done.stderr.decode()}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def answer_to(tools, artifact, messages):
+    """What `run` makes of the prompt that `render` gives."""
+    context, prompt = tools.work / "c.json", tools.work / "prompt.txt"
+    context.write_text(json.dumps({"messages": messages}))
+    prompt.write_text(tools.call("izh-rt", "render", artifact, "--context", context).stdout)
+    done = tools.call("izh-rt", "run", artifact, "-f", prompt, "--temp", 0, "-n", 12, "--json")
+    return json.loads(done.stdout)["text"]
+
+
+def chat(tools):
+    """Answers are those to the whole conversation so far; several lines make one message."""
+    artifact = tools.compile(model_file(tools, "--kind=q8_0"), "chat.izh", "--target=native")
+    first = [{"role": "system", "content": "on the win"}, {"role": "user", "content": "the and the"}]
+    one = answer_to(tools, artifact, first)
+    second = [*first, {"role": "assistant", "content": one}, {"role": "user", "content": "and\nthen"}]
+    two = answer_to(tools, artifact, second)
+    got = talk(tools, artifact, "the and the\n\"\"\"\nand\nthen\n\"\"\"\n", "--system", "on the win")
+    expect(got == f"{one}\n{two}\n", f"{got!r} instead of {one!r} and {two!r}")
+    got = talk(tools, artifact, "other\n/clear\nthe and the\n/exit\nmore\n", "--system", "on the win")
+    expect(got.endswith(f"\n{one}\n"), f"{got!r} doesn't end with {one!r}")
+
+
+def interrupt(tools):
+    """Ctrl-C ends the answer, and the next message is answered."""
+    artifact = tools.compile(model_file(tools, "--kind=q8_0", "--context=8192"), "long.izh", "--target=native")
+    command = [tools.binaries / "izh-rt", "chat", artifact, "--temp", "1", "--seed", "1", "-n", "100000", "-c", "8192"]
+    process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, bufsize=0)
+    for _ in range(2):
+        process.stdin.write(b"the thing\n")
+        expect(process.stdout.read(1), "no answer")
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+    process.stdin.close()
+    process.stdout.read()
+    expect(process.wait(60) == 0, f"status {process.returncode}: {process.stderr.read().decode()}")
+
+
+def refusals(tools):
+    path = tools.work / "plain.gguf"
+    make_gguf.make([str(path)])
+    artifact = tools.compile(path, "plain.izh", "--target=native")
+    tools.refused("izh-rt", "chat", artifact, says=["chat template", "izh-rt run"])
+    made = tools.work / "broken"
+    make_folder.make(path, made, "llama")
+    (made / "model-00002-of-00002.safetensors").unlink()
+    tools.refused("izhc", "compile", made, says=["model-00002-of-00002.safetensors"])
+    (made / "config.json").write_text('{"model_type": "nothing"}')
+    make_folder.make(path, made, "nothing")
+    tools.refused("izhc", "compile", made, says=["'nothing'", "llama"])
+
+
+def run(suite, tools):
+    suite.run("folder llama", folder, tools, "llama")
+    suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
+    for name, function in (("render", render), ("chat", chat), ("chat interrupted", interrupt),
+                           ("folders and templates refused", refusals)):
+        suite.run(name, function, tools)
