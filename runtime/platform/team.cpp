@@ -190,8 +190,11 @@ void* worker_main(void* argument) {
   Turn turn;
   for (;;) {
     const uint64_t claim = wait_for_work(team, epoch, &turn);
-    if (team->stop.load(std::memory_order_acquire)) return nullptr;
     take(team, claim, &epoch, &turn);
+    // After, not before: a thread that is late may meet the last epoch only
+    // while it tries to take a piece, and would wait for the next one. Whoever
+    // has seen the last epoch sees this, too.
+    if (team->stop.load(std::memory_order_acquire)) return nullptr;
   }
 }
 
