@@ -17,6 +17,18 @@ static bool allFinite(const uint8_t *values, int64_t count, Word exponent) {
   return finite;
 }
 
+// Scales of a byte fill a vector at the start of each unit.
+static bool byteScalesAreFinite(const PackedLayout &layout, const uint8_t *tile, int64_t cols) {
+  int64_t bytes = PackedLayout::kTileRows * layout.unitWeights /
+                  (layout.format->subWeights ? layout.format->subWeights : 32);
+  uint8_t mask = layout.format->scaleKind == ScaleKind::PerSub ? 127 : 255;
+  bool finite = true;
+  for (int64_t unit = 0; unit < layout.unitsPerRow(cols); ++unit)
+    for (int64_t i = 0; i < bytes; ++i)
+      finite &= (tile[unit * layout.unitBytes + i] & mask) != mask;
+  return finite;
+}
+
 bool izhc::tileIsFinite(const PackedLayout &layout, const uint8_t *tile, int64_t cols) {
   constexpr int64_t rows = PackedLayout::kTileRows;
   const FormatSpec &format = *layout.format;
@@ -30,6 +42,8 @@ bool izhc::tileIsFinite(const PackedLayout &layout, const uint8_t *tile, int64_t
   case ElementKind::Quantized:
     break;
   }
+  if (format.scaleKind != ScaleKind::Half)
+    return byteScalesAreFinite(layout, tile, cols);
   bool finite = true;
   for (int64_t unit = 0; unit < layout.unitsPerRow(cols); ++unit) {
     const uint8_t *at = tile + unit * layout.unitBytes;

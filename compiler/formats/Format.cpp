@@ -42,6 +42,28 @@ const FormatSpec *izhc::findFormatByGgufType(uint32_t type) {
   return nullptr;
 }
 
+int32_t izhc::mostCode(const FormatSpec &format) {
+  if (format.codebook.empty())
+    return format.signedCodes ? 1 << (format.codeBits - 1) : (1 << format.codeBits) - 1;
+  int32_t most = 0;
+  for (int8_t code : format.codebook)
+    most = std::max(most, std::abs(int32_t(code)));
+  return most;
+}
+
+float izhc::scaleValue(const FormatSpec &format, uint16_t bits) {
+  switch (format.scaleKind) {
+  case ScaleKind::Half:
+    break;
+  case ScaleKind::PowerOfTwo:
+    return bits == 255 ? NAN : std::ldexp(1.0f, int(bits) - 127);
+  case ScaleKind::PerSub:
+    // As a half with the same exponent and fraction, whose bias is 15.
+    return (bits & 127) == 127 ? NAN : halfToFloat((bits & 127) << 7) * 256;
+  }
+  return halfToFloat(bits);
+}
+
 //===----------------------------------------------------------------------===//
 // Half precision
 //===----------------------------------------------------------------------===//
@@ -86,7 +108,8 @@ void izhc::unpackBlock(const FormatSpec &format, const uint8_t *block, BlockPart
   RawBlock raw;
   readRaw(format, block, raw);
   for (uint32_t i = 0; i < format.blockWeights; ++i)
-    parts.code[i] = format.signedCodes ? static_cast<int8_t>(raw.code[i]) : raw.code[i];
+    parts.code[i] = format.signedCodes && format.codebook.empty() ? static_cast<int8_t>(raw.code[i])
+                                                                  : raw.code[i];
   for (uint32_t i = 0; i < 16; ++i) {
     parts.sub[i] = format.signedSub ? static_cast<int8_t>(raw.sub[i]) : raw.sub[i];
     parts.subMin[i] = raw.subMin[i];

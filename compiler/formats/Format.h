@@ -12,9 +12,10 @@
 namespace izhc {
 
 // A quantized weight is
-//   scale * sub * (code - zeroPoint)  -/+ min * subMin
-// where `scale` and `min` are one float16 a block, and `sub` and `subMin` are
-// small integers a sub-block (1 if the format has no sub-blocks).
+//   factor * scale * sub * (code - zeroPoint)  -/+ min * subMin
+// where `scale` and `min` are one number a block, and `sub` and `subMin` are
+// small integers a sub-block (1 if the format has no sub-blocks). With a
+// codebook, `code` is what it holds at the number that is stored.
 enum class FieldRole : uint8_t { Code, Scale, Min, Sub, SubMin };
 
 // `count` values of `width` bits: value i lies at bit
@@ -28,16 +29,29 @@ struct BitField {
 
 enum class ElementKind : uint8_t { Quantized, F32, F16, BF16 };
 
+enum class ScaleKind : uint8_t {
+  Half,       // float16
+  PowerOfTwo, // 2^(byte - 127); 255 is no number
+  // None for the block: each Sub is itself a float of 4 exponent and 3
+  // fraction bits (bias 7, no sign); 127 is no number.
+  PerSub,
+};
+
 struct FormatSpec {
   llvm::StringRef name; // as users and GGUF files spell it, lower case
   uint32_t ggufType;    // the type number in GGUF files
   ElementKind kind = ElementKind::Quantized;
-  uint32_t blockWeights = 1; // 32 or 256; 1 for float kinds
+  uint32_t blockWeights = 1; // 32, 64 (PerSub) or 256; 1 for float kinds
   uint32_t blockBytes = 0;
   llvm::ArrayRef<BitField> fields = {};
-  uint32_t codeBits = 0;    // 1..8
-  bool signedCodes = false; // codes are two's complement (8 bits only)
+  uint32_t codeBits = 0; // 1..8
+  // What each of 16 four-bit numbers stands for: at least 0, or of any sign
+  // with signedCodes. Empty: numbers are the codes.
+  llvm::ArrayRef<int8_t> codebook = {};
+  bool signedCodes = false; // codes are two's complement (8 bits or codebook)
   int32_t zeroPoint = 0;
+  ScaleKind scaleKind = ScaleKind::Half;
+  float factor = 1;        // a power of two
   uint32_t subWeights = 0; // weights of a sub-block: 0 (none), 16 or 32
   uint32_t subBits = 0;    // width of Sub (and SubMin) values
   bool signedSub = false;  // Sub is two's complement
@@ -58,14 +72,25 @@ const FormatSpec *findFormatByGgufType(uint32_t type);
 // for numbers that mean nothing.
 llvm::StringRef ggufTypeName(uint32_t type);
 
-// The parts of one block as integers, sign-extended where the format says so;
-// zeroPoint and subZero are not subtracted. Only the first blockWeights codes
+// The code that `stored` (an element of role Code, sign-extended where it is
+// signed) stands for.
+inline int32_t codeOf(const FormatSpec &format, int32_t stored) {
+  return format.codebook.empty() ? stored : format.codebook[stored];
+}
+// The largest code, of signed ones the largest magnitude.
+int32_t mostCode(const FormatSpec &format);
+// The value of the bits of a scale (role Scale; with PerSub, Sub), not a number
+// where the bits say so.
+float scaleValue(const FormatSpec &format, uint16_t bits);
+
+// The parts of one block as integers as they are stored, sign-extended where
+// the format says so; zeroPoint and subZero are not subtracted. Only the first blockWeights codes
 // are set. Without sub-blocks sub[0] and subMin[0] are 1.
 struct BlockParts {
   int32_t code[256];
   int32_t sub[16];
   int32_t subMin[16];
-  uint16_t scale; // float16 bits
+  uint16_t scale; // its bits
   uint16_t min;
 };
 // Reads and writes a block of a Quantized format by its bit fields; inverse of

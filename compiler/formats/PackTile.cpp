@@ -119,13 +119,32 @@ static void unpackSixBit(bool hasMin, const uint8_t *at, RawBlock &raw) {
     }
 }
 
+static void packEight(const RawBlock &raw, uint8_t *low, uint8_t *high) {
+  uint32_t lowBits = 0, highBits = 0;
+  for (int i = 0; i < 8; ++i) {
+    lowBits |= uint32_t(raw.sub[i] & 15) << 4 * i;
+    highBits |= uint32_t(raw.sub[i] >> 4) << 2 * i;
+  }
+  store(low, lowBits);
+  store(high, static_cast<uint16_t>(highBits));
+}
+
+static void unpackEight(const uint8_t *low, const uint8_t *high, RawBlock &raw) {
+  uint32_t lowBits = load<uint32_t>(low), highBits = load<uint16_t>(high);
+  for (int i = 0; i < 8; ++i)
+    raw.sub[i] = (lowBits >> 4 * i & 15) | (highBits >> 2 * i & 3) << 4;
+}
+
 static void packSubs(const PackedLayout &layout, RawBlock &raw, int64_t row, uint8_t *unit) {
   bool hasMin = layout.format->hasMin;
+  if (layout.subs == SubScales::SixBitEight)
+    return packEight(raw, unit + layout.subOffset(0) + 4 * row,
+                     unit + layout.highOffset() + 2 * row);
   if (layout.subs == SubScales::SixBitPacked)
     return packSixBit(hasMin, raw, unit + layout.subOffset(0) + 4 * row);
   if (layout.subs != SubScales::InChunk)
     return;
-  for (int i = 0; i < 16; ++i)
+  for (int i = 0, count = layout.unitWeights / 16; i < count; ++i)
     unit[layout.subOffset(i / 4) + 4 * row + i % 4] =
         hasMin ? raw.sub[i] | raw.subMin[i] << 4 : raw.sub[i];
 }
@@ -133,15 +152,36 @@ static void packSubs(const PackedLayout &layout, RawBlock &raw, int64_t row, uin
 static void unpackSubs(const PackedLayout &layout, const uint8_t *unit, int64_t row,
                        RawBlock &raw) {
   bool hasMin = layout.format->hasMin;
+  if (layout.subs == SubScales::SixBitEight)
+    return unpackEight(unit + layout.subOffset(0) + 4 * row, unit + layout.highOffset() + 2 * row,
+                       raw);
   if (layout.subs == SubScales::SixBitPacked)
     return unpackSixBit(hasMin, unit + layout.subOffset(0) + 4 * row, raw);
   if (layout.subs != SubScales::InChunk)
     return;
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0, count = layout.unitWeights / 16; i < count; ++i) {
     uint8_t value = unit[layout.subOffset(i / 4) + 4 * row + i % 4];
     raw.sub[i] = hasMin ? value & 15 : value;
     raw.subMin[i] = hasMin ? value >> 4 : 0;
   }
+}
+
+// The scale of a block in its unit.
+static void packScale(const PackedLayout &layout, uint16_t scale, int64_t row, int64_t part,
+                      uint8_t *unit) {
+  if (layout.format->scaleKind == ScaleKind::PowerOfTwo)
+    unit[2 * row + part] = static_cast<uint8_t>(scale);
+  else if (layout.format->scaleKind == ScaleKind::Half)
+    store(unit + layout.scaleOffset(part * layout.format->blockWeights) + 2 * row, scale);
+}
+
+static uint16_t unpackScale(const PackedLayout &layout, const uint8_t *unit, int64_t row,
+                            int64_t part) {
+  if (layout.format->scaleKind == ScaleKind::PowerOfTwo)
+    return unit[2 * row + part];
+  if (layout.format->scaleKind == ScaleKind::PerSub)
+    return 0;
+  return load<uint16_t>(unit + layout.scaleOffset(part * layout.format->blockWeights) + 2 * row);
 }
 
 //===----------------------------------------------------------------------===//
@@ -182,7 +222,8 @@ void izhc::packTile(const PackedLayout &layout, const uint8_t *rows, int64_t row
 
   // What fills up a tile adds nothing to any sum.
   RawBlock empty = {};
-  std::memset(empty.code, static_cast<uint8_t>(format.zeroPoint), sizeof(empty.code));
+  if (format.codebook.empty())
+    std::memset(empty.code, static_cast<uint8_t>(format.zeroPoint), sizeof(empty.code));
 
   TileMap map(layout);
   int64_t blocks = cols / format.blockWeights;
@@ -198,7 +239,7 @@ void izhc::packTile(const PackedLayout &layout, const uint8_t *rows, int64_t row
           formats::readRaw(format, rows + row * rowBytes + block * format.blockBytes, read);
           raw = &read;
         }
-        store(out + layout.scaleOffset(firstWeight) + 2 * row, raw->scale);
+        packScale(layout, raw->scale, row, part, out);
         if (format.hasMin)
           store(out + layout.minOffset(firstWeight) + 2 * row, raw->min);
         packSubs(layout, *raw, row, out);
@@ -227,7 +268,7 @@ void izhc::unpackTile(const PackedLayout &layout, const uint8_t *tile, int64_t r
     int64_t firstWeight = part * format.blockWeights;
     for (int64_t row = 0; row < rowCount; ++row) {
       RawBlock raw = {};
-      raw.scale = load<uint16_t>(unit + layout.scaleOffset(firstWeight) + 2 * row);
+      raw.scale = unpackScale(layout, unit, row, part);
       if (format.hasMin)
         raw.min = load<uint16_t>(unit + layout.minOffset(firstWeight) + 2 * row);
       unpackSubs(layout, unit, row, raw);

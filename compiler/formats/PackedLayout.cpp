@@ -42,28 +42,44 @@ PackedLayout::PackedLayout(const FormatSpec &format) : format(&format) {
   chunkWeights = 64;
   chunkBytes = kTileRows * chunkWeights * format.codeBits / 8;
   int64_t scaleBytes = kTileRows * 2;
+  unitWeights = std::max<int64_t>(format.blockWeights, 64);
   if (format.blockWeights == 32) {
     assert(format.subWeights == 0 && "blocks of 32 have no sub-blocks");
-    unitWeights = 64;
-    headBytes = 2 * scaleBytes * (format.hasMin ? 2 : 1);
-    unitBytes = headBytes + chunkBytes;
-    return;
-  }
-  assert(format.blockWeights == 256 && "blocks have 32 or 256 weights");
-  unitWeights = 256;
-  headBytes = 2 * scaleBytes;
-  if (format.subBits == 6) {
-    assert(format.subWeights == (format.hasMin ? 32 : 16) && "16 values a block");
-    subs = SubScales::SixBitPacked;
-    headBytes += 3 * kVectorBytes;
-  } else if (format.subBits != 0) {
-    assert(format.subWeights == 16 && format.subBits == (format.hasMin ? 4 : 8) &&
-           "four bytes a row and chunk");
+    headBytes = format.scaleKind == ScaleKind::PowerOfTwo ? scaleBytes : 2 * scaleBytes;
+    headBytes *= format.hasMin ? 2 : 1;
+  } else if (format.scaleKind == ScaleKind::PerSub) {
+    assert(format.blockWeights == 64 && format.subWeights == 16 && "four scales a block");
     subs = SubScales::InChunk;
+  } else {
+    assert(format.blockWeights == 256 && "blocks have 32, 64 or 256 weights");
+    layOutSubScales();
+  }
+  if (subs == SubScales::InChunk) {
     codesInChunk = kVectorBytes;
     chunkBytes += kVectorBytes;
   }
-  unitBytes = headBytes + 4 * chunkBytes;
+  unitBytes = headBytes + unitWeights / chunkWeights * chunkBytes;
+  align = unitBytes % kVectorBytes || headBytes % kVectorBytes ? 32 : 64;
+}
+
+// The head of a block of 256 and where its sub-scales lie.
+void PackedLayout::layOutSubScales() {
+  int64_t scaleBytes = kTileRows * 2;
+  headBytes = format->hasMin || format->subBits ? 2 * scaleBytes : scaleBytes;
+  if (format->subBits == 0)
+    return;
+  if (format->subBits == 6 && format->subWeights == 32 && !format->hasMin) {
+    subs = SubScales::SixBitEight;
+    headBytes += kVectorBytes;
+  } else if (format->subBits == 6) {
+    assert(format->subWeights == (format->hasMin ? 32 : 16) && "16 values a block");
+    subs = SubScales::SixBitPacked;
+    headBytes += 3 * kVectorBytes;
+  } else {
+    assert(format->subWeights == 16 && format->subBits == (format->hasMin ? 4 : 8) &&
+           "four bytes a row and chunk");
+    subs = SubScales::InChunk;
+  }
 }
 
 int64_t PackedLayout::unitsPerRow(int64_t cols) const {
@@ -77,7 +93,7 @@ int64_t PackedLayout::matrixBytes(int64_t rows, int64_t cols) const {
 }
 
 int64_t PackedLayout::scaleOffset(int64_t k) const {
-  if (format->blockWeights == 256)
+  if (format->blockWeights != 32 || format->scaleKind == ScaleKind::PowerOfTwo)
     return 0;
   return k / 32 * (headBytes / 2);
 }
@@ -100,7 +116,7 @@ int64_t PackedLayout::planeOffset(size_t plane, int64_t k) const {
 }
 
 int64_t PackedLayout::subOffset(int64_t chunk) const {
-  if (subs == SubScales::SixBitPacked)
+  if (subs != SubScales::InChunk)
     return 2 * kTileRows * 2;
   return headBytes + chunk * chunkBytes;
 }

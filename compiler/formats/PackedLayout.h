@@ -11,11 +11,17 @@
 //   float formats      unit = 1 k:  16 values, k after k
 //   blocks of 32       unit = 64 k: head: d[16], (m[16]) of block 0, then of
 //                      block 1 (float16 each), padded to 64 bytes; then the
-//                      code vectors of block 0 and of block 1
+//                      code vectors of block 0 and of block 1. Scales of a byte:
+//                      the head is 32 bytes, byte 2r of block 0, 2r+1 of block 1
+//   blocks of 64       unit = 64 k: a vector S of scales (a byte for each 16 k),
+//                      then the code vectors
 //   blocks of 256      unit = 256 k: head: d[16], dmin[16] (or 32 bytes of
-//                      zeros), then with six-bit sub-scales the vectors PA, PB,
-//                      PH; then four chunks of 64 k: with sub-scales of 8 or
-//                      4+4 bits a 64-byte vector S, then the code vectors
+//                      zeros, or with eight sub-scales EH[16]; nothing where
+//                      there are neither minima nor sub-scales), then with
+//                      sixteen six-bit sub-scales the vectors PA, PB, PH, with
+//                      eight the vector EL; then four chunks of 64 k: with
+//                      sub-scales of 8 or 4+4 bits a 64-byte vector S, then
+//                      the code vectors
 // Order of code vectors: k ascends; where several planes start at the same k,
 // the narrower width (which covers more k) comes first; on equal k that is
 // high bits before nibbles.
@@ -24,6 +30,8 @@
 // [sub(2q), sub(2q+1), subMin(2q), subMin(2q+1)], without [sub(4q) .. sub(4q+3)].
 //   PA byte 4r+j = low4(T_0[j]) | low4(T_1[j]) << 4, PB the same of T_2, T_3,
 //   PH = high2(T_0) | high2(T_1) << 2 | high2(T_2) << 4 | high2(T_3) << 6
+// Eight six-bit sub-scales: bits 4i..4i+3 of dword r of EL are bits 0..3 of
+// sub(i), bits 2i..2i+1 of the 16-bit word r of EH are bits 4..5.
 // Eight bits: S byte 4r+j = sub(4q+j). Four bits: sub(4q+j) | subMin(4q+j) << 4.
 //
 // Columns beyond the matrix (up to a whole unit) and rows beyond it have
@@ -41,7 +49,7 @@ struct CodePlane {
   uint32_t shift; // of these bits within the code
 };
 
-enum class SubScales : uint8_t { None, SixBitPacked, InChunk };
+enum class SubScales : uint8_t { None, SixBitPacked, SixBitEight, InChunk };
 
 struct PackedLayout {
   static constexpr int64_t kTileRows = 16;
@@ -49,6 +57,8 @@ struct PackedLayout {
   const FormatSpec *format = nullptr;
   int64_t unitWeights = 1;
   int64_t unitBytes = 0;
+  // What the place of every unit and vector is a multiple of: 64 or 32.
+  int64_t align = 64;
   int64_t chunkWeights = 0; // 64 for quantized formats
   int64_t chunkBytes = 0;
   int64_t headBytes = 0;    // before the first chunk
@@ -70,8 +80,13 @@ struct PackedLayout {
   // From the start of a unit: the 64-byte vector of `plane` that holds weight
   // k of the unit (k of any value below unitWeights).
   int64_t planeOffset(size_t plane, int64_t k) const;
-  // From the start of a unit: PA (SixBitPacked), or the S vector of chunk q.
+  // From the start of a unit: PA or EL, or the S vector of chunk q.
   int64_t subOffset(int64_t chunk) const;
+  // Of EH.
+  int64_t highOffset() const { return 2 * kTileRows; }
+
+private:
+  void layOutSubScales();
 };
 
 // Packs rows [16*tile, 16*tile+16) of a matrix in GGUF row order.

@@ -76,6 +76,12 @@ private:
       return opened.takeError();
     source = std::move(*opened);
     report.sourceBytes = source->fileBytes();
+    if (!options.quantize.empty()) {
+      auto quantized = quantizeSource(std::move(source), options.quantize);
+      if (!quantized)
+        return quantized.takeError();
+      source = std::move(*quantized);
+    }
     auto bytes = buildTokenizer(*source, options.preTokenizer);
     if (!bytes)
       return bytes.takeError();
@@ -143,7 +149,7 @@ private:
     SourceTensors tensors(*source);
     emit::Provenance provenance = {options.compiler, options.commandLine,
                                    llvm::sys::path::filename(options.model).str(), hash.get(),
-                                   options.exact ? "as stored, exact" : "as stored"};
+                                   recipeText()};
     lap("wait for the hash");
     auto sizes = emit::writeArtifact(
         options.output, {report.plan, report.facts, provenance, variants, tokenizer, tensors,
@@ -156,6 +162,16 @@ private:
     report.sizes = *sizes;
     lap("pack and write");
     return llvm::Error::success();
+  }
+
+  // For the artifact's provenance.
+  std::string recipeText() const {
+    std::string text = options.quantize.recipe;
+    for (const std::string &choice : options.quantize.tensorTypes)
+      text += (text.empty() ? "" : " ") + choice;
+    if (text.empty())
+      text = "as stored";
+    return options.exact ? text + ", exact" : text;
   }
 
   void takeFacts(const ModelFacts &facts) {

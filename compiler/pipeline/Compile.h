@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/emit/Artifact.h"
+#include "compiler/import/QuantizedSource.h"
 #include "compiler/target/Target.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -25,6 +26,8 @@ struct CompileOptions {
   std::vector<Target *> targets;
   // Float32 activations for all weights.
   bool exact = false;
+  // Formats that weights are encoded in anew.
+  QuantizeOptions quantize;
   // Overrides the model's metadata; empty: as it says.
   std::string preTokenizer;
   // One of stageNames(), or empty. `ir` receives the text.

@@ -194,6 +194,10 @@ Value KernelBuilder::extract(Value vector, int64_t lane) {
   return vector::ExtractOp::create(builder, loc, vector, lane);
 }
 
+Value KernelBuilder::insert(Value scalar, Value vector, int64_t lane) {
+  return vector::InsertOp::create(builder, loc, scalar, vector, lane);
+}
+
 Value KernelBuilder::shuffle(Value a, Value b, llvm::ArrayRef<int64_t> lanes) {
   return vector::ShuffleOp::create(builder, loc, a, b, lanes);
 }
@@ -258,6 +262,26 @@ Value KernelBuilder::stack(int64_t bytes) {
   builder.setInsertionPointToStart(&function.getBody().front());
   Value count = constI64(bytes);
   return LLVM::AllocaOp::create(builder, loc, ptr(), i8(), count, /*alignment=*/64);
+}
+
+Value KernelBuilder::table(llvm::ArrayRef<uint8_t> bytes) {
+  auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  auto type = LLVM::LLVMArrayType::get(i8(), bytes.size());
+  StringAttr content = builder.getStringAttr(
+      llvm::StringRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
+  int64_t count = 0;
+  for (auto global : module.getOps<LLVM::GlobalOp>()) {
+    if (global.getValueAttr() == content)
+      return LLVM::AddressOfOp::create(builder, loc, ptr(), global.getSymName());
+    ++count;
+  }
+  OpBuilder::InsertionGuard guard(builder);
+  std::string name = "izh_table_" + std::to_string(count);
+  Value address = LLVM::AddressOfOp::create(builder, loc, ptr(), name);
+  builder.setInsertionPointToStart(module.getBody());
+  LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                         content, /*alignment=*/64);
+  return address;
 }
 
 void KernelBuilder::prefetch(Value pointer) {

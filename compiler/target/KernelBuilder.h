@@ -91,6 +91,7 @@ public:
   // ---- Vectors
   Value splat(Value scalar, int64_t n);
   Value extract(Value vector, int64_t lane);
+  Value insert(Value scalar, Value vector, int64_t lane);
   Value shuffle(Value a, Value b, llvm::ArrayRef<int64_t> lanes);
   // Sums the lanes pairwise: lane i with lane i + n/2, and so on.
   Value sumLanes(Value vector);
@@ -107,6 +108,8 @@ public:
   // Memory of the function's stack frame, aligned to 64 bytes; made in the
   // entry block of the function around the current place.
   Value stack(int64_t bytes);
+  // The address of constant bytes, aligned to 64; equal ones are shared.
+  Value table(llvm::ArrayRef<uint8_t> bytes);
   void prefetch(Value pointer); // towards the second-level cache
 
   // ---- Control

@@ -45,7 +45,7 @@ replaceKernels(ModuleOp module, FloatAbilities floats,
   // What remains of the plan is data for the artifact, not code.
   llvm::SmallVector<Operation *> rest;
   for (Operation &op : module.getOps())
-    if (!isa<func::FuncOp>(op))
+    if (!isa<func::FuncOp, LLVM::GlobalOp>(op))
       rest.push_back(&op);
   for (Operation *op : llvm::reverse(rest))
     op->erase();

@@ -55,4 +55,10 @@ llvm::LogicalResult DotOp::verify() {
   return mlir::success();
 }
 
+llvm::LogicalResult LookupOp::verify() {
+  if (getTable().size() != 16)
+    return emitOpError("needs a table of 16 bytes, but has ") << getTable().size();
+  return mlir::success();
+}
+
 } // namespace izhc::pack

@@ -360,6 +360,20 @@ def DotOp : PackOp<"dot", [Pure, AllTypesMatch<["acc", "result"]>, AllTypesMatch
   let hasVerifier = 1;
 }
 
+def LookupOp : PackOp<"lookup", [Pure, AllTypesMatch<["indices", "result"]>]> {
+  let summary = "replaces four-bit numbers by what a table of 16 bytes holds";
+  let description = [{
+    result[i] = table[indices[i]]; indices are below 16. Every machine has one
+    lowering of this op: a shuffle of bytes where there is one, else selections.
+
+    `%codes = pack.lookup %numbers [0, 1, 2, ...] : vector<64xi8>`
+  }];
+  let arguments = (ins VectorOfRankAndType<[1], [I8]>:$indices, DenseI8ArrayAttr:$table);
+  let results = (outs VectorOfRankAndType<[1], [I8]>:$result);
+  let assemblyFormat = "$indices $table attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 include "dialects/pack/PackRowOps.td"
 
 #endif // IZHC_DIALECTS_PACK_PACKOPS

@@ -226,7 +226,7 @@ TEST_P(MatmulTest, MultipliesQuantizedFormatsWithFloats) {
 }
 
 TEST_P(MatmulTest, TakesMatricesOfDifferentFormats) {
-  for (uint32_t block : {1, 32, 256}) {
+  for (uint32_t block : {1, 32, 64, 256}) {
     Case c{{}, Store, true};
     std::vector<const FormatSpec *> formats;
     for (const FormatSpec *format : allFormats())

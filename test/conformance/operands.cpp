@@ -28,16 +28,23 @@ void randomBlock(const FormatSpec &format, Random &random, uint8_t *block) {
     block[i] = uint8_t(random.bits());
   BlockParts parts;
   unpackBlock(format, block, parts);
-  auto scale = [&] {
-    float magnitude = 0.015f + 0.005f * random.next();
-    return floatToHalf(random.bits() % 2 ? magnitude : -magnitude);
-  };
-  parts.scale = scale();
-  parts.min = scale();
+  randomScales(format, random, parts);
   repackBlock(format, parts, block);
 }
 
 } // namespace
+
+void randomScales(const FormatSpec &format, Random &random, BlockParts &parts) {
+  auto scale = [&] {
+    float magnitude = 0.015f + 0.005f * random.next();
+    return floatToHalf(random.bits() % 2 ? magnitude : -magnitude);
+  };
+  parts.scale = format.scaleKind == ScaleKind::PowerOfTwo ? 118 + random.bits() % 4 : scale();
+  parts.min = scale();
+  if (format.scaleKind == ScaleKind::PerSub)
+    for (int32_t &sub : parts.sub)
+      sub = 16 + random.bits() % 16;
+}
 
 Matrix::Matrix(const FormatSpec &format, int64_t rows, int64_t cols, uint64_t seed)
     : format(format), rows(rows), cols(cols), values(rows * cols),
@@ -81,7 +88,10 @@ pack::ActType actTypeFor(const std::vector<const FormatSpec *> &formats, int64_t
     if (format->kind != ElementKind::Quantized)
       continue;
     kind = format->blockWeights == 256 ? pack::ActKind::Block256 : pack::ActKind::Block32;
-    sums |= format->hasMin;
+    // Sums of 16 codes are those of zero point -1.
+    if (format->hasMin && format->subWeights == 16)
+      corr16.insert(-1);
+    sums |= format->hasMin && format->subWeights != 16;
     if (format->zeroPoint)
       (format->subWeights == 16 ? corr16 : corr32).insert(format->zeroPoint);
     if (format->signedCodes)

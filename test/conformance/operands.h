@@ -10,6 +10,10 @@
 
 namespace izhc::conformance {
 
+// A random scale (and Sub, where sub-blocks have scales of their own) that is
+// a small number, in place of the one that `parts` holds.
+void randomScales(const FormatSpec &format, Random &random, BlockParts &parts);
+
 struct Matrix {
   Matrix(const FormatSpec &format, int64_t rows, int64_t cols, uint64_t seed);
   // A matrix of float32 with the values given.

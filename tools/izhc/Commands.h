@@ -14,7 +14,8 @@ enum Status { kDone = 0, kFailed = 1, kWrongUsage = 2 };
 struct CompileArguments {
   std::string model, output, target = "default", preTokenizer, printIrAfter, quant, machine;
   std::string emit = "izh";
-  std::string commandLine;
+  std::string commandLine, importance;
+  std::vector<std::string> tensorTypes;
   unsigned jobs = 0; // threads; 0: all cores
   bool exact = false, stats = false;
 };

@@ -76,7 +76,15 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
       ->check(CLI::Range(1u, 1024u))
       ->type_name("N");
   addText(command, "--quant", "RECIPE", arguments.quant,
-          "not available yet: weights stay as they are");
+          "encodes weights anew, with fewer bits (a wrong RECIPE lists all): the type of most "
+          "matrices, _m and _s better ones where errors weigh more");
+  command
+      ->add_option("--tensor-type", arguments.tensorTypes,
+                   "the type of tensors with names that PATTERN, a regular expression, matches; "
+                   "may be given several times")
+      ->type_name("PATTERN=TYPE");
+  addText(command, "--imatrix", "FILE", arguments.importance,
+          "how much each column matters (a .gguf or .dat importance matrix), for --quant");
   command->add_option("--emit", arguments.emit, "izh; exe is not available yet (izh)")
       ->check(CLI::IsMember({"izh", "exe"}))
       ->type_name("KIND");

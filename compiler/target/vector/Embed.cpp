@@ -27,6 +27,8 @@ private:
   void emitCodes(Value unit, Value row, Value out, Value chunk, int64_t weights);
   Value codes(Value chunk, Value row, int64_t weight);
   Value packedSixBits(Value unit, Value row, int64_t chunk);
+  Value packedEight(Value unit, Value row, int64_t chunk);
+  Value scaleAt(Value unit, Value row, int64_t kk);
   Value wordAt(Value pointer, Value row, int64_t offset);
   Value halfAt(Value pointer, Value row, int64_t offset);
   // The four bytes of an i32, lowest first.
@@ -120,18 +122,42 @@ Value Embed::halfAt(Value pointer, Value row, int64_t offset) {
   return k.halfToFloat(k.load(k.i16(), k.at(k.at(pointer, k.mul(row, 2)), offset), 2));
 }
 
+// The scale of the block with weight kk of the unit, times the format's factor.
+Value Embed::scaleAt(Value unit, Value row, int64_t kk) {
+  Value factor = k.constFloat(k.f32(), format.factor);
+  if (format.scaleKind == ScaleKind::Half)
+    return halfAt(unit, row, layout.scaleOffset(kk));
+  int64_t byteOfRow = format.scaleKind == ScaleKind::PerSub ? kk / format.subWeights : kk / 32;
+  int64_t bytesOfRow = layout.unitWeights / span;
+  Value at = k.at(k.at(unit, k.mul(row, bytesOfRow)), byteOfRow);
+  Value byte = k.extendU(k.load(k.i8(), at, 1), k.i32());
+  if (format.scaleKind == ScaleKind::PowerOfTwo)
+    return k.mul(k.bitcast(k.shl(byte, 23), k.f32()), factor);
+  Value half = k.truncate(k.shl(k.andBits(byte, 127), 7), k.i16());
+  return k.mul(k.halfToFloat(half), k.constFloat(k.f32(), 256.0 * format.factor));
+}
+
 // Fills `scales` and `minima` for a unit.
 void Embed::emitScales(Value unit, Value row) {
-  if (layout.subs != SubScales::None) {
+  if (layout.subs != SubScales::None && format.scaleKind != ScaleKind::PerSub) {
     for (int64_t chunk = 0; chunk < layout.unitWeights / layout.chunkWeights; ++chunk)
       emitSubScales(unit, row, chunk);
     return;
   }
   for (int64_t i = 0; i < layout.unitWeights / span; ++i) {
-    k.store(halfAt(unit, row, layout.scaleOffset(i * span)), k.at(scales, 4 * i), 4);
+    k.store(scaleAt(unit, row, i * span), k.at(scales, 4 * i), 4);
     if (format.hasMin)
       k.store(halfAt(unit, row, layout.minOffset(i * span)), k.at(minima, 4 * i), 4);
   }
+}
+
+// Sub-scales 2q and 2q + 1 in the lower bytes.
+Value Embed::packedEight(Value unit, Value row, int64_t chunk) {
+  Value low = k.shrU(wordAt(unit, row, layout.subOffset(0)), 8 * chunk);
+  Value high = k.load(k.i16(), k.at(k.at(unit, k.mul(row, 2)), layout.highOffset()), 2);
+  high = k.shrU(k.extendU(high, k.i32()), 4 * chunk);
+  Value first = k.orBits(k.andBits(low, 0x0f), k.shl(k.andBits(high, 3), 4));
+  return k.orBits(first, k.orBits(k.shl(k.andBits(low, 0xf0), 4), k.shl(k.andBits(high, 12), 10)));
 }
 
 // The bytes T_q of PackedLayout.h for chunk q.
@@ -160,7 +186,9 @@ void Embed::emitSubScales(Value unit, Value row, int64_t chunk) {
     return k.add(values, -int64_t(format.subZero));
   };
   bool six = layout.subs == SubScales::SixBitPacked;
-  Value word = six ? packedSixBits(unit, row, chunk) : wordAt(unit, row, layout.subOffset(chunk));
+  Value word = six                                     ? packedSixBits(unit, row, chunk)
+               : layout.subs == SubScales::SixBitEight ? packedEight(unit, row, chunk)
+                                                       : wordAt(unit, row, layout.subOffset(chunk));
   if (!format.hasMin)
     return storeProducts(d, subs(word), scales, 0);
   Value dmin = halfAt(unit, row, layout.minOffset(0));
@@ -180,6 +208,13 @@ Value Embed::codes(Value chunk, Value row, int64_t weight) {
     all = all ? k.orBits(all, part) : part;
   }
   Value four = bytes(all);
+  if (!format.codebook.empty()) {
+    Value table = k.table({reinterpret_cast<const uint8_t *>(format.codebook.data()), 16});
+    for (int64_t i = 0; i < 4; ++i) {
+      Value number = k.extendU(k.extract(four, i), k.i64());
+      four = k.insert(k.load(k.i8(), k.at(table, number), 1), four, i);
+    }
+  }
   return format.signedCodes ? k.extendS(four, k.i32()) : k.extendU(four, k.i32());
 }
 

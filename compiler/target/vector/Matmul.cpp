@@ -13,14 +13,11 @@ llvm::FailureOr<Segment> segmentOf(KernelFrame &frame, Operation *op, pack::ActT
   const FormatSpec *format = findFormat(type.getFormat().getValue());
   if (!format)
     return op->emitError("unknown weight format '") << type.getFormat().getValue() << "'";
-  bool needsBlock32 = format->kind == ElementKind::Quantized && format->blockWeights == 32;
+  bool needsBlock32 = format->kind == ElementKind::Quantized && format->blockWeights != 256;
   if (act.getKind() == pack::ActKind::Block256 && needsBlock32)
-    return op->emitError("weights in blocks of 32 can't take block256 activations");
+    return op->emitError("weights in blocks of 32 or 64 can't take block256 activations");
   if (act.getKind() != pack::ActKind::F32 && format->kind != ElementKind::Quantized)
     return op->emitError("float weights need f32 activations");
-  if (format->hasMin && format->subWeights == 16)
-    return op->emitError("weight format '")
-           << format->name << "' has minima for blocks of 16, which products don't support yet";
   return Segment{format, frame.address(weight), bias ? frame.address(bias) : Value(),
                  type.getRows(), type.getCols()};
 }

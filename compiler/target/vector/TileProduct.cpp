@@ -2,6 +2,7 @@
 // activations has its own accumulators, and rows share the unpacked weights.
 //
 //   block32    acc += float(dot of 32) * (d * scale)            (+ m * sum)
+//   block16    as block32 with a scale for each 16
 //   block256   part += (float(dot) * 2^e) * sub                 one 256
 //              acc += part * (d * step)  (- (sum of sub-minima * sums) * (dmin * step))
 //   block32 with weights in blocks of 256: as block256 with scale for 2^e, step 1
@@ -13,14 +14,26 @@ namespace izhc {
 
 using namespace mlir;
 
+// Codes that become floats are not flipped.
+static bool flips(const KernelFrame &frame, const FormatSpec &format, pack::ActType type) {
+  return frame.machine.unsignedDots && type.getKind() != pack::ActKind::F32;
+}
+
 TileProduct::TileProduct(KernelFrame &frame, const FormatSpec &format, pack::ActType type,
                          int64_t cols, Value scratch)
-    : frame(frame), k(frame.k), reader(frame.k, format, frame.machine.lanes), type(type), act(type),
-      cols(cols), lanes(frame.machine.lanes), scratch(scratch) {
-  int64_t zero = flipsCodes() ? 128 : format.zeroPoint;
-  if (zero == 0 || type.getKind() == pack::ActKind::F32)
+    : frame(frame), k(frame.k),
+      reader(frame.k, format, frame.machine.lanes, flips(frame, format, type)), type(type),
+      act(type), cols(cols), lanes(frame.machine.lanes), scratch(scratch) {
+  if (type.getKind() == pack::ActKind::F32)
     return;
   bool by16 = format.subWeights == 16;
+  if (by16 && format.hasMin) {
+    sums16Offset = pack::ActLayout::find(type.getCorr16(), act.corr16, -1);
+    assert(sums16Offset >= 0 && "the activations lack the sums for minima");
+  }
+  int64_t zero = reader.flips ? 128 : format.zeroPoint;
+  if (zero == 0)
+    return;
   corrWeights = by16 ? 16 : 32;
   corrOffset = by16 ? pack::ActLayout::find(type.getCorr16(), act.corr16, zero)
                     : pack::ActLayout::find(type.getCorr32(), act.corr32, zero);
@@ -72,12 +85,18 @@ void TileProduct::emitParts(Parts parts, Value first, int64_t rows, Value out, i
     sums = expandedUnits(parts, first, rows);
   else if (reader.spec.blockWeights == 32)
     sums = block32Units(parts, first, rows);
+  else if (reader.spec.blockWeights == 64)
+    sums = block16Units(parts, first, rows);
   else
     sums = block256Units(parts, first, rows);
+  Value factor =
+      reader.spec.factor == 1 ? Value() : k.constFloat(k.vec(lanes, k.f32()), reader.spec.factor);
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t p = 0; p < parts.count; ++p)
-      k.store(sums[r * parts.count + p], k.at(out, r * outStride + p * 4 * lanes),
+    for (int64_t p = 0; p < parts.count; ++p) {
+      Value sum = sums[r * parts.count + p];
+      k.store(factor ? k.mul(sum, factor) : sum, k.at(out, r * outStride + p * 4 * lanes),
               unsigned(4 * lanes));
+    }
 }
 
 //===----------------------------------------------------------------------===//
@@ -96,14 +115,12 @@ TileProduct::Values TileProduct::dots(llvm::MutableArrayRef<WeightReader::Planes
         corrOffset < 0 ? k.zero(ints) : rowValue(k.i32(), place.corr, r, kk / corrWeights * 4);
     sums.append(parts, start);
   }
-  bool flip = flipsCodes(), isSigned = reader.spec.signedCodes && !flip;
-  int64_t max = isSigned ? 128 : (int64_t(1) << reader.spec.codeBits) - 1;
+  bool isSigned = reader.spec.signedCodes && !reader.flips;
+  int64_t max = reader.flips ? 255 : mostCode(reader.spec);
   for (int64_t at = kk; at < kk + count; at += 4) {
     Values codes;
-    for (size_t p = 0; p < parts; ++p) {
-      Value code = reader.codes(planes[p], bytes[p], at);
-      codes.push_back(flip ? k.xorBits(code, -128) : code);
-    }
+    for (size_t p = 0; p < parts; ++p)
+      codes.push_back(reader.codes(planes[p], bytes[p], at));
     for (int64_t r = 0; r < rows; ++r) {
       Value values = k.bitcast(rowValue(k.i32(), place.codes, r, at), codesType);
       for (size_t p = 0; p < parts; ++p) {
@@ -117,6 +134,13 @@ TileProduct::Values TileProduct::dots(llvm::MutableArrayRef<WeightReader::Planes
   return sums;
 }
 
+// Puts the six-bit sub-scales of a unit into the scratch, if the format has such.
+void TileProduct::unpackSubs(const Parts &parts, Value unit, llvm::ArrayRef<Value> halves) {
+  for (int64_t p = 0; p < parts.count && reader.unpacksSubs(); ++p)
+    reader.unpackSubs(k.at(k.at(parts.bytes, unit), p * 4 * lanes), halves[p],
+                      k.at(parts.scratch, p * 4 * lanes));
+}
+
 // Activations of 64-weight chunk number `chunk`.
 TileProduct::ActPlace TileProduct::placeOf(Value first, Value chunk) {
   ActPlace place;
@@ -127,6 +151,7 @@ TileProduct::ActPlace TileProduct::placeOf(Value first, Value chunk) {
   place.scales = field(act.scales, 8);
   place.exponents = field(act.exponents, 8);
   place.sums = field(act.sums, 8);
+  place.sums16 = field(sums16Offset, 16);
   place.corr = field(corrOffset, 4 * (64 / corrWeights));
   return place;
 }
@@ -168,6 +193,37 @@ TileProduct::Values TileProduct::block32Units(const Parts &parts, Value first, i
       });
 }
 
+// Scales of their own for each 16 weights.
+TileProduct::Values TileProduct::block16Units(const Parts &parts, Value first, int64_t rows) {
+  Value units = k.constI64(reader.layout.unitsPerRow(cols));
+  return k.loop(k.constI64(0), units, k.constI64(1), zeros(rows * parts.count),
+                [&](Value u, llvm::ArrayRef<Value> carried) {
+                  Values acc(carried.begin(), carried.end());
+                  Value unit = k.at(parts.bytes, k.mul(u, reader.layout.unitBytes));
+                  Values bytes = spread(unit, parts.count, 4 * lanes);
+                  ActPlace place = placeOf(first, u);
+                  fetchAhead(rows, bytes[0], reader.layout.unitBytes);
+                  llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
+                  Values dwords;
+                  for (Value from : bytes)
+                    dwords.push_back(reader.subDwords(from, Value()));
+                  for (int64_t kk = 0; kk < 64; kk += 16) {
+                    Values sums = dots(planes, bytes, place, rows, kk, 16), scales;
+                    for (Value dword : dwords)
+                      scales.push_back(reader.sub(dword, kk));
+                    for (int64_t r = 0; r < rows; ++r) {
+                      Value scale = rowValue(k.f32(), place.scales, r, kk / 32 * 4);
+                      for (int64_t p = 0; p < parts.count; ++p) {
+                        Value &to = acc[r * parts.count + p];
+                        Value sum = k.intToFloat(sums[r * parts.count + p]);
+                        to = k.mulAdd(sum, k.mul(scales[p], scale), to);
+                      }
+                    }
+                  }
+                  return acc;
+                });
+}
+
 // One chunk of 64 weights of a 256-block: adds to the unit's sums (rows *
 // parts of products, then as many of minima).
 void TileProduct::chunkOfBlock256(const Parts &parts, Value unit, Value chunk,
@@ -195,19 +251,23 @@ void TileProduct::chunkOfBlock256(const Parts &parts, Value unit, Value chunk,
     for (int64_t r = 0; r < rows; ++r) {
       Value factor = rowValue(grouped ? k.i32() : k.f32(), grouped ? place.exponents : place.scales,
                               r, kk / 32 * 4);
+      // Times 2^e by adding to the exponent; of a zero this makes a number
+      // below 2^-96, which vanishes.
+      auto scaled = [&](Value sum) {
+        Value value = k.intToFloat(sum);
+        return grouped ? k.bitcast(k.add(k.bitcast(value, ints), factor), floats)
+                       : k.mul(value, factor);
+      };
       for (int64_t p = 0; p < parts.count; ++p) {
         size_t i = r * parts.count + p;
-        Value product = k.intToFloat(products[i]);
-        // Times 2^e by adding to the exponent; of a zero this makes a number
-        // below 2^-96, which vanishes.
-        product = grouped ? k.bitcast(k.add(k.bitcast(product, ints), factor), floats)
-                          : k.mul(product, factor);
+        Value product = scaled(products[i]);
         sums[i] =
             reader.hasSubs() ? k.mulAdd(product, scales[p], sums[i]) : k.add(product, sums[i]);
         if (spec.hasMin) {
-          // Sums of activations are kept per 32; a 16-block takes no part in them.
           Value &to = sums[rows * parts.count + i];
-          to = k.mulAdd(minima[p], rowValue(k.f32(), place.sums, r, kk / 32 * 4), to);
+          Value sum = step == 32 ? rowValue(k.f32(), place.sums, r, kk / 32 * 4)
+                                 : scaled(rowValue(k.i32(), place.sums16, r, kk / 16 * 4));
+          to = k.mulAdd(minima[p], sum, to);
         }
       }
     }
@@ -229,10 +289,7 @@ TileProduct::Values TileProduct::block256Units(const Parts &parts, Value first, 
                     if (hasMin)
                       minima.push_back(k.neg(reader.minimum(half, 0)));
                   }
-                  if (reader.layout.subs == SubScales::SixBitPacked)
-                    for (int64_t p = 0; p < parts.count; ++p)
-                      reader.unpackSixBit(k.at(k.at(parts.bytes, unit), p * 4 * lanes),
-                                          k.at(parts.scratch, p * 4 * lanes));
+                  unpackSubs(parts, unit, halves);
                   Value firstChunk = k.mul(u, 4);
                   Values sums = k.loop(k.constI64(0), k.constI64(4), k.constI64(1),
                                        zeros(hasMin ? 2 * count : count),
@@ -333,10 +390,7 @@ TileProduct::Values TileProduct::expandedUnits(const Parts &parts, Value first, 
                 [&](Value u, llvm::ArrayRef<Value> carried) {
                   Value unit = k.mul(u, layout.unitBytes);
                   Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
-                  if (layout.subs == SubScales::SixBitPacked)
-                    for (int64_t p = 0; p < parts.count; ++p)
-                      reader.unpackSixBit(k.at(k.at(parts.bytes, unit), p * 4 * lanes),
-                                          k.at(parts.scratch, p * 4 * lanes));
+                  unpackSubs(parts, unit, halves);
                   return k.loop(
                       k.constI64(0), k.constI64(chunks), k.constI64(1), carried,
                       [&](Value q, llvm::ArrayRef<Value> carried) {

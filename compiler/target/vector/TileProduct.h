@@ -35,13 +35,14 @@ private:
   };
   // Addresses of activations that belong to a unit or chunk, all of row 0.
   struct ActPlace {
-    Value codes, scales, exponents, sums, corr;
+    Value codes, scales, exponents, sums, sums16, corr;
   };
 
   void emitParts(Parts parts, Value first, int64_t rows, Value out, int64_t outStride);
   Values floatUnits(const Parts &parts, Value first, int64_t rows);
   Values expandedUnits(const Parts &parts, Value first, int64_t rows);
   Values block32Units(const Parts &parts, Value first, int64_t rows);
+  Values block16Units(const Parts &parts, Value first, int64_t rows);
   Values block256Units(const Parts &parts, Value first, int64_t rows);
 
   Values dots(llvm::MutableArrayRef<WeightReader::Planes> planes, llvm::ArrayRef<Value> bytes,
@@ -51,6 +52,7 @@ private:
                    int64_t count, llvm::MutableArrayRef<WeightReader::Planes> planes, Values &sums);
   void chunkOfBlock256(const Parts &parts, Value unit, Value chunk, const ActPlace &place,
                        int64_t rows, Values &sums);
+  void unpackSubs(const Parts &parts, Value unit, llvm::ArrayRef<Value> halves);
   ActPlace placeOf(Value first, Value chunk);
   Value rowValue(mlir::Type element, Value base, int64_t row, int64_t offset);
   Values zeros(int64_t count);
@@ -58,14 +60,13 @@ private:
   void fetchAhead(int64_t rows, Value place, int64_t count);
   // Addresses of each part: base + step * part.
   Values spread(Value base, int64_t count, int64_t step);
-  bool flipsCodes() const { return reader.spec.signedCodes && frame.machine.unsignedDots; }
 
   KernelFrame &frame;
   KernelBuilder &k;
   WeightReader reader;
   pack::ActType type;
   pack::ActLayout act;
-  int64_t cols, lanes, corrOffset = -1, corrWeights = 32;
+  int64_t cols, lanes, corrOffset = -1, corrWeights = 32, sums16Offset = -1;
   Value scratch;
 };
 

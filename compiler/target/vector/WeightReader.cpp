@@ -1,6 +1,7 @@
 // Unpacking as PackedLayout.h draws it: shifts of 16-bit lanes, masks and ors.
 
 #include "compiler/target/vector/WeightReader.h"
+#include "dialects/pack/Pack.h"
 
 namespace izhc {
 
@@ -35,7 +36,7 @@ Value WeightReader::codes(Planes &planes, Value bytes, int64_t kk) {
     if (planes.offsets[i] == offset)
       continue;
     planes.offsets[i] = offset;
-    planes.vectors[i] = k.load(k.vec(4 * lanes, k.i8()), k.at(bytes, offset), unsigned(4 * lanes));
+    planes.vectors[i] = loadBytes(k.at(bytes, offset));
   }
   Value result;
   for (size_t i = 0; i < layout.planes.size(); ++i) {
@@ -44,24 +45,53 @@ Value WeightReader::codes(Planes &planes, Value bytes, int64_t kk) {
     Value bits = planeBits(planes.vectors[i], plane, group);
     result = result ? k.orBits(result, bits) : bits;
   }
-  return result;
+  if (spec.codebook.empty())
+    return flips ? k.xorBits(result, -128) : result;
+  llvm::SmallVector<int8_t, 16> table(spec.codebook);
+  for (int8_t &code : table)
+    code = flips ? int8_t(code ^ -128) : code;
+  return pack::LookupOp::create(k.builder, k.loc, result.getType(), result,
+                                k.builder.getDenseI8ArrayAttr(table));
 }
 
 Value WeightReader::scale(Value halves, int64_t kk) {
-  return k.halfToFloat(
-      k.load(k.vec(lanes, k.i16()), k.at(halves, layout.scaleOffset(kk)), unsigned(2 * lanes)));
+  switch (spec.scaleKind) {
+  case ScaleKind::Half:
+    break;
+  case ScaleKind::PerSub:
+    return k.constFloat(k.vec(lanes, k.f32()), 1.0);
+  case ScaleKind::PowerOfTwo: {
+    // The byte becomes the exponent of a float.
+    Value both = k.extendU(loadWords(halves), k.i32());
+    Value exponent = kk % 64 < 32 ? k.andBits(both, 255) : k.shrU(both, 8);
+    return k.bitcast(k.shl(exponent, 23), k.vec(lanes, k.f32()));
+  }
+  }
+  return k.halfToFloat(loadWords(k.at(halves, layout.scaleOffset(kk))));
 }
 
 Value WeightReader::minimum(Value halves, int64_t kk) {
-  return k.halfToFloat(
-      k.load(k.vec(lanes, k.i16()), k.at(halves, layout.minOffset(kk)), unsigned(2 * lanes)));
+  return k.halfToFloat(loadWords(k.at(halves, layout.minOffset(kk))));
 }
 
-void WeightReader::unpackSixBit(Value bytes, Value scratch) {
-  Type type = k.vec(4 * lanes, k.i8());
+// Bytes 0 and 1 of each dword; the others are zero.
+void WeightReader::unpackEight(Value bytes, Value halves, Value scratch) {
+  Value low = k.load(k.vec(lanes, k.i32()), k.at(bytes, layout.subOffset(0)), alignOf(4 * lanes));
+  Value high = k.extendU(loadWords(k.at(halves, layout.highOffset())), k.i32());
+  for (int64_t q = 0; q < 4; ++q) {
+    Value l = k.shrU(low, 8 * q), h = k.shrU(high, 4 * q);
+    Value first = k.orBits(k.andBits(l, 0x0f), k.shl(k.andBits(h, 3), 4));
+    Value second = k.orBits(k.shl(k.andBits(l, 0xf0), 4), k.shl(k.andBits(h, 12), 10));
+    k.store(k.orBits(first, second), k.at(scratch, 64 * q), unsigned(4 * lanes));
+  }
+}
+
+void WeightReader::unpackSubs(Value bytes, Value halves, Value scratch) {
+  if (layout.subs == SubScales::SixBitEight)
+    return unpackEight(bytes, halves, scratch);
   Value packed[3];
   for (int64_t i = 0; i < 3; ++i)
-    packed[i] = k.load(type, k.at(bytes, layout.subOffset(0) + 64 * i), unsigned(4 * lanes));
+    packed[i] = loadBytes(k.at(bytes, layout.subOffset(0) + 64 * i));
   for (int64_t q = 0; q < 4; ++q) {
     Value low = planeBits(packed[q / 2], CodePlane{4, 0}, q % 2);
     Value high = planeBits(packed[2], CodePlane{2, 4}, q);
@@ -70,8 +100,8 @@ void WeightReader::unpackSixBit(Value bytes, Value scratch) {
 }
 
 Value WeightReader::subDwords(Value bytes, Value scratch) {
-  Value from = layout.subs == SubScales::SixBitPacked ? scratch : k.at(bytes, layout.subOffset(0));
-  return k.load(k.vec(lanes, k.i32()), from, unsigned(4 * lanes));
+  Value from = unpacksSubs() ? scratch : k.at(bytes, layout.subOffset(0));
+  return k.load(k.vec(lanes, k.i32()), from, alignOf(4 * lanes));
 }
 
 Value WeightReader::byteOf(Value dwords, int64_t index, bool isSigned) {
@@ -83,6 +113,11 @@ Value WeightReader::byteOf(Value dwords, int64_t index, bool isSigned) {
 
 Value WeightReader::sub(Value dwords, int64_t kk) {
   Value value = byteOf(dwords, kk / spec.subWeights, spec.signedSub);
+  // The bits as those of a half, whose bias is larger by 8.
+  if (spec.scaleKind == ScaleKind::PerSub) {
+    Value half = k.truncate(k.shl(k.andBits(value, 127), 7), k.i16());
+    return k.mul(k.halfToFloat(half), k.constFloat(k.vec(lanes, k.f32()), 256.0));
+  }
   if (spec.subBits == 4)
     value = k.andBits(value, 15);
   if (spec.subZero)

@@ -17,12 +17,14 @@ class WeightReader {
 public:
   using Value = mlir::Value;
 
-  WeightReader(KernelBuilder &k, const FormatSpec &format, int64_t lanes)
-      : layout(format), spec(format), lanes(lanes), k(k) {}
+  // `flips`: codes of signed formats are given xor 0x80.
+  WeightReader(KernelBuilder &k, const FormatSpec &format, int64_t lanes, bool flips = false)
+      : layout(format), spec(format), lanes(lanes), flips(flips && format.signedCodes), k(k) {}
 
   PackedLayout layout;
   const FormatSpec &spec;
   int64_t lanes;
+  bool flips;
 
   // The vectors of each code plane that were loaded last.
   struct Planes {
@@ -33,14 +35,19 @@ public:
   // in ascending order loads each vector once and in stream order.
   Value codes(Planes &planes, Value bytes, int64_t kk);
 
-  // float16 scale or minimum of the block with weight kk, as float32.
+  // Scale or minimum of the block with weight kk, as float32; a scale of 1
+  // where sub-blocks have their own. The format's factor is left out.
   Value scale(Value halves, int64_t kk);
   Value minimum(Value halves, int64_t kk);
 
   bool hasSubs() const { return spec.subWeights != 0; }
+  // Whether sub-scales pass through the scratch.
+  bool unpacksSubs() const {
+    return layout.subs == SubScales::SixBitPacked || layout.subs == SubScales::SixBitEight;
+  }
   // Unpacks six-bit sub-scales of a unit to four vectors at `scratch`
   // (64 bytes a chunk); `scratch` is moved on like `bytes`.
-  void unpackSixBit(Value bytes, Value scratch);
+  void unpackSubs(Value bytes, Value halves, Value scratch);
   // Dwords (one a row) with the sub-scales of a chunk. `scratch` as above, for
   // the chunk wanted.
   Value subDwords(Value bytes, Value scratch);
@@ -49,6 +56,11 @@ public:
   Value subMin(Value dwords, int64_t kk);
 
 private:
+  // How far a place of a vector of this size is aligned.
+  unsigned alignOf(int64_t bytes) const { return unsigned(std::min(bytes, layout.align)); }
+  Value loadBytes(Value from) { return k.load(k.vec(4 * lanes, k.i8()), from, alignOf(4 * lanes)); }
+  Value loadWords(Value from) { return k.load(k.vec(lanes, k.i16()), from, alignOf(2 * lanes)); }
+  void unpackEight(Value bytes, Value halves, Value scratch);
   Value planeBits(Value vector, const CodePlane &plane, int64_t group);
   Value byteOf(Value dwords, int64_t index, bool isSigned);
 

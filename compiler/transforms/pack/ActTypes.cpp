@@ -14,7 +14,7 @@ using pack::ActType;
 static ActKind kindFor(const FormatSpec &format) {
   if (format.kind != ElementKind::Quantized)
     return ActKind::F32;
-  return format.blockWeights == 32 ? ActKind::Block32 : ActKind::Block256;
+  return format.blockWeights == 256 ? ActKind::Block256 : ActKind::Block32;
 }
 
 ActType chooseActType(mlir::MLIRContext *context, int64_t width,
@@ -25,7 +25,11 @@ ActType chooseActType(mlir::MLIRContext *context, int64_t width,
   for (llvm::StringRef name : formats) {
     const FormatSpec &format = *findFormat(name);
     kinds.insert(exact ? ActKind::F32 : kindFor(format));
-    sums |= format.hasMin;
+    // Minima of 16 weights read plain sums of codes, which is what z = -1 gives.
+    if (format.hasMin && format.subWeights == 16)
+      corr16.insert(-1);
+    else
+      sums |= format.hasMin;
     if (format.zeroPoint != 0)
       (format.subWeights == 16 ? corr16 : corr32).insert(format.zeroPoint);
     // For machines whose dot product takes unsigned codes only.

@@ -3,6 +3,7 @@
 // instructions stay near their dots, so that loads of weights keep their order.
 
 #include "targets/arm64/codegen/LowerDot.h"
+#include "compiler/target/vector/Lookups.h"
 #include "targets/arm64/codegen/DotValues.h"
 #include "targets/arm64/codegen/PairRows.h"
 
@@ -123,6 +124,9 @@ llvm::LogicalResult lowerDots(ModuleOp module, DotUnit unit) {
   auto walked = module.walk([&](pack::DotOp dot) { return WalkResult(check(dot)); });
   if (walked.wasInterrupted())
     return failure();
+  replaceLookups(module, [](KernelBuilder &k, Value table, Value indices) {
+    return intrinsic(k, indices.getType(), "llvm.aarch64.neon.tbl1.v16i8", {table, indices});
+  });
   if (unit == DotUnit::I8mm)
     lowerPairsOfRows(module);
   // Codes that several rows read.

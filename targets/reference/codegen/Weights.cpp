@@ -51,7 +51,26 @@ Weights::Run Weights::run(const Row &row, Value index) const {
     return k.halfToFloat(k.load(k.i16(), k.at(k.at(unit, first), at), 2));
   };
   int64_t last = layout.unitWeights - format.blockWeights;
-  run.scale = half(layout.scaleOffset(0), layout.scaleOffset(last));
+  switch (format.scaleKind) {
+  case ScaleKind::Half:
+    run.scale = half(layout.scaleOffset(0), layout.scaleOffset(last));
+    break;
+  case ScaleKind::PowerOfTwo: {
+    Value at = k.add(k.mul(row.lane, 2), k.div(inUnit, format.blockWeights));
+    Value byte = k.extendU(k.load(k.i8(), k.at(unit, at), 1), k.i32());
+    run.scale = k.bitcast(k.shl(byte, 23), k.f32());
+    break;
+  }
+  case ScaleKind::PerSub: {
+    Value at = k.add(k.mul(row.lane, 4), k.div(inUnit, runWeights()));
+    Value byte = k.extendU(k.load(k.i8(), k.at(unit, at), 1), k.i32());
+    Value bits = k.truncate(k.shl(k.andBits(byte, 127), 7), k.i16());
+    run.scale = k.mul(k.halfToFloat(bits), k.constFloat(k.f32(), 256.0));
+    break;
+  }
+  }
+  if (format.factor != 1)
+    run.scale = k.mul(run.scale, k.constFloat(k.f32(), format.factor));
   if (format.hasMin)
     run.min = half(layout.minOffset(0), layout.minOffset(last));
 
@@ -63,7 +82,7 @@ Weights::Run Weights::run(const Row &row, Value index) const {
 }
 
 void Weights::readSubScales(Run &run, Value unit, Value chunkNumber) const {
-  if (layout.subs == SubScales::None)
+  if (layout.subs == SubScales::None || format.scaleKind == ScaleKind::PerSub)
     return;
   auto byteAt = [&](Value address, Value j) {
     Value at = k.add(k.mul(run.lane, 4), j);
@@ -86,6 +105,13 @@ void Weights::readSubScales(Run &run, Value unit, Value chunkNumber) const {
     run.sub = sixBits(j);
     if (format.hasMin)
       run.subMin = sixBits(k.add(j, 2));
+  } else if (layout.subs == SubScales::SixBitEight) {
+    Value i = k.add(k.mul(chunkNumber, 2), j);
+    Value low = k.load(k.i32(), k.at(k.at(unit, layout.subOffset(0)), k.mul(run.lane, 4)), 4);
+    Value high = k.load(k.i16(), k.at(k.at(unit, layout.highOffset()), k.mul(run.lane, 2)), 2);
+    low = k.andBits(shift(low, k.mul(i, 4)), 15);
+    high = k.andBits(shift(k.extendU(high, k.i32()), k.mul(i, 2)), 3);
+    run.sub = k.orBits(low, k.shl(high, 4));
   } else {
     int64_t stride = layout.subOffset(1) - layout.subOffset(0);
     Value byte = byteAt(k.at(k.at(unit, layout.subOffset(0)), k.mul(chunkNumber, stride)), j);
@@ -115,7 +141,7 @@ Value Weights::code(const Run &run, Value i) const {
     at = k.add(at, k.mul(k.div(k.rem(inChunk, span), covers), 64));
     at = k.add(at, k.add(k.mul(run.lane, 4), k.rem(inChunk, 4)));
     Value byte = k.load(k.i8(), k.at(k.at(run.chunk, layout.planeOffset(p, 0)), at), 1);
-    if (format.signedCodes) {
+    if (format.signedCodes && format.codebook.empty()) {
       code = k.extendS(byte, k.i32());
       continue;
     }
@@ -124,6 +150,10 @@ Value Weights::code(const Run &run, Value i) const {
                                         k.mul(group, plane.width));
     bits = k.andBits(bits, (1 << plane.width) - 1);
     code = k.orBits(code, k.shl(bits, plane.shift));
+  }
+  if (!format.codebook.empty()) {
+    Value table = k.table({reinterpret_cast<const uint8_t *>(format.codebook.data()), 16});
+    code = k.extendS(k.load(k.i8(), k.at(table, k.extendU(code, k.i64())), 1), k.i32());
   }
   return k.add(code, -int64_t(format.zeroPoint));
 }

@@ -4,6 +4,7 @@
 
 #include "targets/x86/codegen/LowerDot.h"
 #include "compiler/target/vector/DotChains.h"
+#include "compiler/target/vector/Lookups.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace izhc::x86 {
@@ -75,6 +76,16 @@ Value lowerOne(KernelBuilder &k, pack::DotOp dot, Value acc, DotUnit unit) {
 } // namespace
 
 void lowerDots(ModuleOp module, DotUnit unit) {
+  auto shuffle = [](KernelBuilder &k, Value table, Value indices) {
+    bool wide = cast<VectorType>(indices.getType()).getDimSize(0) == 64;
+    return intrinsic(k, indices.getType(),
+                     wide ? "llvm.x86.avx512.pshuf.b.512" : "llvm.x86.avx2.pshuf.b",
+                     {table, indices});
+  };
+  if (unit == DotUnit::Sse2)
+    replaceLookups(module, nullptr);
+  else
+    replaceLookups(module, shuffle);
   replaceDotChains(module, [&](KernelBuilder &k, llvm::MutableArrayRef<pack::DotOp> chain) {
     if (unit == DotUnit::Avx2)
       return lowerAvx2(k, chain);

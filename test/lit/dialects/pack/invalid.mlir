@@ -263,3 +263,11 @@ func.func @append_cache(%x: tensor<?x8xf32>, %s: tensor<?xi32>) {
   %y = pack.append %x, %x slots %s : (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?xi32>) -> !kv
   return
 }
+
+// -----
+
+func.func @short(%numbers: vector<16xi8>) {
+  // expected-error @+1 {{needs a table of 16 bytes, but has 3}}
+  %0 = pack.lookup %numbers [0, 1, 2] : vector<16xi8>
+  return
+}

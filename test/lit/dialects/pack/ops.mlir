@@ -75,3 +75,10 @@ func.func @dot(%acc: vector<4xi32>, %codes: vector<16xi8>, %values: vector<16xi8
   %1 = pack.dot %0, %codes, %values max 128 signed : vector<4xi32>, vector<16xi8>
   return %1 : vector<4xi32>
 }
+
+// CHECK-LABEL: func.func @lookup
+func.func @lookup(%numbers: vector<16xi8>) -> vector<16xi8> {
+  // CHECK: pack.lookup %arg0 [0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1] : vector<16xi8>
+  %0 = pack.lookup %numbers [0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1] : vector<16xi8>
+  return %0 : vector<16xi8>
+}

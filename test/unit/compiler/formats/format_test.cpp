@@ -65,7 +65,9 @@ TEST_P(QuantizedFormatTest, FieldsGiveEveryElementItsBits) {
     EXPECT_EQ(sub[i], i < subs ? (1u << format.subBits) - 1 : 0u);
     EXPECT_EQ(subMin[i], i < subs && format.hasMin ? (1u << format.subBits) - 1 : 0u);
   }
-  EXPECT_EQ(scale[0], 0xffffu);
+  EXPECT_EQ(scale[0], format.scaleKind == ScaleKind::Half         ? 0xffffu
+                      : format.scaleKind == ScaleKind::PowerOfTwo ? 0xffu
+                                                                  : 0u);
   EXPECT_EQ(min[0], format.hasMin ? 0xffffu : 0u);
 }
 
@@ -73,10 +75,15 @@ TEST_P(QuantizedFormatTest, FieldsGiveEveryElementItsBits) {
 // published code has.
 static float valueOf(const FormatSpec &format, const BlockParts &parts, uint32_t i) {
   uint32_t sub = format.subWeights ? i / format.subWeights : 0;
-  volatile float step = halfToFloat(parts.scale);
-  if (format.subWeights)
+  volatile float step = format.factor;
+  if (format.scaleKind == ScaleKind::PerSub)
+    step = step * scaleValue(format, static_cast<uint16_t>(parts.sub[sub]));
+  else
+    step = step * scaleValue(format, parts.scale);
+  if (format.subWeights && format.scaleKind != ScaleKind::PerSub)
     step = step * static_cast<float>(parts.sub[sub] - format.subZero);
-  volatile float value = step * static_cast<float>(parts.code[i] - format.zeroPoint);
+  volatile float value =
+      step * static_cast<float>(codeOf(format, parts.code[i]) - format.zeroPoint);
   if (!format.hasMin)
     return value;
   volatile float base = halfToFloat(parts.min);

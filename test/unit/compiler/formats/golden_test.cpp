@@ -178,3 +178,86 @@ TEST(GoldenTest, Q3_K) {
   // Sub-block 0 has scale 0 - 32.
   EXPECT_EQ(w[0], 0.5f * -32 * -4);
 }
+
+TEST(GoldenTest, IQ4_NL) {
+  std::vector<uint8_t> block(18, 0x88);
+  put16(block, 0, kHalf);
+  block[2] = 0xf0;
+  block[17] = 0x39;
+  std::vector<float> w = decode("iq4_nl", block);
+  EXPECT_EQ(w[0], 0.5f * -127);
+  EXPECT_EQ(w[16], 0.5f * 113);
+  EXPECT_EQ(w[1], 0.5f);
+  EXPECT_EQ(w[15], 0.5f * 13);
+  EXPECT_EQ(w[31], 0.5f * -65);
+}
+
+TEST(GoldenTest, IQ4_XS) {
+  std::vector<uint8_t> block(136);
+  put16(block, 0, kHalf);
+  // Scale 5: bits 0..3 in the high nibble of byte 4 + 2, bits 4..5 are bits
+  // 10..11 of the word at 2. 0b110111 = 55.
+  put16(block, 2, 3 << 10);
+  block[6] = 7 << 4;
+  // Weights 160 + 3 and 160 + 16 + 3.
+  block[8 + 80 + 3] = 0xf0;
+  std::vector<float> w = decode("iq4_xs", block);
+  EXPECT_EQ(w[163], 0.5f * (55 - 32) * -127);
+  EXPECT_EQ(w[179], 0.5f * (55 - 32) * 113);
+  // The other scales are 0 - 32.
+  EXPECT_EQ(w[0], 0.5f * -32 * -127);
+}
+
+TEST(GoldenTest, MXFP4) {
+  std::vector<uint8_t> block(17);
+  block[0] = 129; // 2^2
+  block[1] = 0x7f;
+  block[16] = 0x92;
+  std::vector<float> w = decode("mxfp4", block);
+  EXPECT_EQ(w[0], -24.0f);
+  EXPECT_EQ(w[16], 24.0f);
+  EXPECT_EQ(w[1], 0.0f);
+  EXPECT_EQ(w[15], 4.0f);
+  EXPECT_EQ(w[31], -2.0f);
+}
+
+TEST(GoldenTest, NVFP4) {
+  std::vector<uint8_t> block(36);
+  block[0] = 0x38; // 1
+  block[1] = 0x01; // 2^-9
+  block[2] = 0x4c; // 2^2 * 1.5
+  block[3] = 0x7e; // 448
+  block[4] = 0x7f;
+  block[4 + 8] = 0x20;
+  block[4 + 16 + 7] = 0xd0;
+  block[4 + 24] = 0x01;
+  std::vector<float> w = decode("nvfp4", block);
+  EXPECT_EQ(w[0], -6.0f);
+  EXPECT_EQ(w[8], 6.0f);
+  EXPECT_EQ(w[24], 0x1p-9f);
+  EXPECT_EQ(w[47], -18.0f);
+  EXPECT_EQ(w[48], 224.0f);
+}
+
+TEST(GoldenTest, Q2_K) {
+  std::vector<uint8_t> block(84);
+  put16(block, 80, kHalf);
+  put16(block, 82, kTwo);
+  // Weight 165 = 128 + 32 + 5 in sub-block 10.
+  block[10] = 0x3b;
+  block[16 + 32 + 5] = 3 << 2;
+  std::vector<float> w = decode("q2_k", block);
+  EXPECT_EQ(w[165], 0.5f * 11 * 3 - 2 * 3);
+  EXPECT_EQ(w[166], -6.0f);
+  EXPECT_EQ(w[0], 0.0f);
+}
+
+TEST(GoldenTest, TQ2_0) {
+  std::vector<uint8_t> block(66, 0x55);
+  put16(block, 64, kTwo);
+  block[32 + 5] = 0x55 ^ 3 << 2;
+  std::vector<float> w = decode("tq2_0", block);
+  EXPECT_EQ(w[165], 2.0f);
+  EXPECT_EQ(w[166], 0.0f);
+  EXPECT_EQ(w[133], 0.0f);
+}

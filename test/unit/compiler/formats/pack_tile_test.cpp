@@ -43,6 +43,19 @@ static uint16_t half(const uint8_t *tile, int64_t offset, int64_t row) {
   return static_cast<uint16_t>(tile[offset + 2 * row] | tile[offset + 2 * row + 1] << 8);
 }
 
+// The bits of the scale of (row, k) in its unit.
+static uint16_t scaleBits(const PackedLayout &layout, const uint8_t *unit, int64_t row, int64_t k) {
+  switch (layout.format->scaleKind) {
+  case ScaleKind::Half:
+    return half(unit, layout.scaleOffset(k), row);
+  case ScaleKind::PowerOfTwo:
+    return unit[2 * row + k / 32];
+  case ScaleKind::PerSub:
+    break;
+  }
+  return 0;
+}
+
 // The code of (row, k): bits [w*g, w*g + w) of byte 4 * row + c of the vector,
 // with k = start of the vector + 4g + c.
 static uint32_t packedCode(const PackedLayout &layout, const uint8_t *unit, int64_t row,
@@ -61,10 +74,19 @@ static uint32_t packedCode(const PackedLayout &layout, const uint8_t *unit, int6
 // Sub-block values of a row, as the comment of PackedLayout.h spells them.
 static void packedSubs(const PackedLayout &layout, const uint8_t *unit, int64_t row, uint32_t *sub,
                        uint32_t *subMin) {
-  for (int q = 0; q < 4; ++q)
+  for (int q = 0; q < layout.unitWeights / 64; ++q)
     for (int j = 0; j < 4; ++j) {
+      if (layout.subs == SubScales::SixBitEight) {
+        const uint8_t *low = unit + layout.subOffset(0) + 4 * row;
+        int i = 2 * q + j % 2;
+        sub[i] = (low[i / 2] >> 4 * (i % 2) & 15) |
+                 (half(unit, layout.highOffset(), row) >> 2 * i & 3) << 4;
+        continue;
+      }
       if (layout.subs == SubScales::InChunk) {
-        sub[4 * q + j] = unit[layout.subOffset(q) + 4 * row + j];
+        uint8_t both = unit[layout.subOffset(q) + 4 * row + j];
+        sub[4 * q + j] = layout.format->hasMin ? both & 15 : both;
+        subMin[4 * q + j] = both >> 4;
         continue;
       }
       const uint8_t *pa = unit + layout.subOffset(0) + 4 * row + j;
@@ -97,7 +119,7 @@ TEST_P(PackTileTest, ValuesLieWhereTheHeaderSays) {
       int64_t first = block * format.blockWeights;
       const uint8_t *unit = tile.data() + first / layout.unitWeights * layout.unitBytes;
       int64_t k0 = first % layout.unitWeights;
-      ASSERT_EQ(half(unit, layout.scaleOffset(k0), row), parts.scale);
+      ASSERT_EQ(scaleBits(layout, unit, row, k0), parts.scale);
       if (format.hasMin)
         ASSERT_EQ(half(unit, layout.minOffset(k0), row), parts.min);
       uint32_t codeMask = (1u << format.codeBits) - 1;
@@ -136,10 +158,12 @@ TEST_P(PackTileTest, WhatLiesBeyondTheMatrixAddsNothing) {
         continue;
       const uint8_t *unit = tile.data() + k / layout.unitWeights * layout.unitBytes;
       int64_t inUnit = k % layout.unitWeights;
-      ASSERT_EQ(half(unit, layout.scaleOffset(inUnit), row), 0);
+      ASSERT_EQ(scaleBits(layout, unit, row, inUnit), 0);
       if (format.hasMin)
         ASSERT_EQ(half(unit, layout.minOffset(inUnit), row), 0);
-      ASSERT_EQ(packedCode(layout, unit, row, inUnit), static_cast<uint32_t>(format.zeroPoint));
+      // With a scale of nothing every entry of a codebook adds nothing.
+      ASSERT_EQ(packedCode(layout, unit, row, inUnit),
+                format.codebook.empty() ? static_cast<uint32_t>(format.zeroPoint) : 0u);
     }
 }
 

@@ -22,9 +22,16 @@ inline std::vector<uint8_t> randomBlocks(const FormatSpec &format, size_t count,
     uint8_t *block = bytes.data() + i * format.blockBytes;
     if (format.kind != ElementKind::Quantized)
       makeFinite(block + format.blockBytes - 1);
-    for (const BitField &field : format.fields)
-      if (field.role == FieldRole::Scale || field.role == FieldRole::Min)
+    for (const BitField &field : format.fields) {
+      if (format.scaleKind == ScaleKind::Half &&
+          (field.role == FieldRole::Scale || field.role == FieldRole::Min))
         makeFinite(block + field.firstBit / 8 + 1);
+      if (format.scaleKind == ScaleKind::PowerOfTwo && field.role == FieldRole::Scale)
+        block[field.firstBit / 8] &= 0xbf;
+      if (format.scaleKind == ScaleKind::PerSub && field.role == FieldRole::Sub)
+        for (uint32_t sub = 0; sub < field.count; ++sub)
+          block[field.firstBit / 8 + sub] &= 0xbf;
+    }
   }
   return bytes;
 }

@@ -1,0 +1,20 @@
+// Encoding of float weights: the inverse of decodeBlock, as close as the
+// format allows. Follows from the FormatSpec, as everything else does.
+
+#pragma once
+
+#include "compiler/formats/Format.h"
+
+namespace izhc {
+
+// Whether there is an encoder: for float formats, blocks of 32 and blocks of
+// 256 with sub-blocks.
+bool canEncode(const FormatSpec &format);
+
+// Encodes format.blockWeights weights, all finite, to one block. `importance`
+// has as many values, at least 0: squared errors are weighed by them; null: all
+// alike.
+void encodeBlock(const FormatSpec &format, const float *weights, const float *importance,
+                 uint8_t *block);
+
+} // namespace izhc

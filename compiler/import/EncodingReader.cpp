@@ -1,0 +1,76 @@
+// One row at a time through floats, so that memory stays small.
+
+#include "compiler/import/EncodingReader.h"
+#include "compiler/formats/Encode.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace izhc;
+
+namespace {
+
+class EncodingReader final : public RowReader {
+public:
+  EncodingReader(TensorInfo stored, const FormatSpec &format, std::vector<float> importance,
+                 std::function<void(const uint8_t *, uint64_t)> release)
+      : stored(std::move(stored)), format(format), importance(std::move(importance)),
+        release_(std::move(release)) {}
+
+  void read(int64_t first, int64_t count, uint8_t *out) const override {
+    std::vector<uint8_t> bytes(stored.rowBytes());
+    std::vector<float> values(stored.cols());
+    for (int64_t row = first; row < first + count; ++row) {
+      stored.readRows(row, 1, bytes.data());
+      decode(bytes.data(), values.data());
+      out = encode(row, values.data(), out);
+    }
+  }
+
+  void release(int64_t first, int64_t count) const override {
+    if (stored.reader)
+      stored.reader->release(first, count);
+    else
+      release_(stored.data + first * stored.rowBytes(), count * stored.rowBytes());
+  }
+
+private:
+  void decode(const uint8_t *row, float *values) const {
+    const FormatSpec &from = *stored.format;
+    for (int64_t k = 0; k < stored.cols(); k += from.blockWeights, row += from.blockBytes)
+      from.decodeBlock(row, values + k);
+  }
+
+  // Returns the end of what was written.
+  uint8_t *encode(int64_t row, const float *values, uint8_t *out) const {
+    const float *weights = nullptr;
+    if (!importance.empty()) {
+      int64_t parts = importance.size() / stored.cols();
+      weights = importance.data() + row / (stored.rows() / parts) * stored.cols();
+    }
+    for (int64_t k = 0; k < stored.cols(); k += format.blockWeights, out += format.blockBytes) {
+      bool finite = true;
+      for (uint32_t i = 0; i < format.blockWeights; ++i)
+        finite &= std::isfinite(values[k + i]);
+      if (finite)
+        encodeBlock(format, values + k, weights ? weights + k : nullptr, out);
+      else
+        std::memset(out, 0xff, format.blockBytes);
+    }
+    return out;
+  }
+
+  TensorInfo stored;
+  const FormatSpec &format;
+  std::vector<float> importance;
+  std::function<void(const uint8_t *, uint64_t)> release_;
+};
+
+} // namespace
+
+std::shared_ptr<const RowReader>
+izhc::encodingReader(TensorInfo stored, const FormatSpec &format, std::vector<float> importance,
+                     std::function<void(const uint8_t *, uint64_t)> release) {
+  return std::make_shared<EncodingReader>(std::move(stored), format, std::move(importance),
+                                          std::move(release));
+}

@@ -1,0 +1,234 @@
+// Chooses a format for each tensor and checks that every choice of the user
+// has an effect.
+
+#include "compiler/import/QuantizedSource.h"
+#include "compiler/formats/Encode.h"
+#include "compiler/formats/Recipes.h"
+#include "compiler/import/EncodingReader.h"
+#include "compiler/import/Importance.h"
+#include "compiler/support/Error.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Regex.h"
+
+using namespace izhc;
+
+namespace {
+// One --tensor-type.
+struct Choice {
+  std::string text;
+  llvm::Regex pattern;
+  const FormatSpec *format;
+  bool matched = false;
+};
+
+class QuantizedSource final : public ModelSource {
+public:
+  explicit QuantizedSource(std::unique_ptr<ModelSource> inner) : inner(std::move(inner)) {}
+
+  llvm::Error choose(const QuantizeOptions &options);
+
+  const FolderSource *asFolder() const override { return inner->asFolder(); }
+  std::optional<llvm::ArrayRef<uint8_t>> companion(llvm::StringRef name) const override {
+    return inner->companion(name);
+  }
+  llvm::StringRef fileName() const override { return inner->fileName(); }
+  std::string kindName() const override { return inner->kindName(); }
+  uint64_t fileBytes() const override { return inner->fileBytes(); }
+  std::vector<MetaInfo> metadata() const override { return inner->metadata(); }
+  bool hasKey(llvm::StringRef key) const override { return inner->hasKey(key); }
+  bool isArray(llvm::StringRef key) const override { return inner->isArray(key); }
+  llvm::Expected<std::optional<uint64_t>> getUInt(llvm::StringRef key) const override {
+    return inner->getUInt(key);
+  }
+  llvm::Expected<std::optional<int64_t>> getInt(llvm::StringRef key) const override {
+    return inner->getInt(key);
+  }
+  llvm::Expected<std::optional<double>> getFloat(llvm::StringRef key) const override {
+    return inner->getFloat(key);
+  }
+  llvm::Expected<std::optional<bool>> getBool(llvm::StringRef key) const override {
+    return inner->getBool(key);
+  }
+  llvm::Expected<std::optional<llvm::StringRef>> getString(llvm::StringRef key) const override {
+    return inner->getString(key);
+  }
+  llvm::Expected<std::optional<std::vector<llvm::StringRef>>>
+  getStringArray(llvm::StringRef key) const override {
+    return inner->getStringArray(key);
+  }
+  llvm::Expected<std::optional<std::vector<float>>>
+  getFloatArray(llvm::StringRef key) const override {
+    return inner->getFloatArray(key);
+  }
+  llvm::Expected<std::optional<std::vector<int64_t>>>
+  getIntArray(llvm::StringRef key) const override {
+    return inner->getIntArray(key);
+  }
+  llvm::ArrayRef<TensorInfo> tensors() const override { return all; }
+  const TensorInfo *findTensor(llvm::StringRef name) const override {
+    auto found = places.find(name);
+    return found == places.end() ? nullptr : &all[found->second];
+  }
+  void release(const uint8_t *data, uint64_t bytes) const override { inner->release(data, bytes); }
+  std::string hash() const override { return inner->hash(); }
+
+private:
+  llvm::Error readChoices(llvm::ArrayRef<std::string> texts);
+  llvm::Expected<const FormatSpec *> formatFor(const TensorInfo &tensor, const Recipe *recipe,
+                                               int64_t layers);
+  llvm::Error convert(TensorInfo &tensor, const FormatSpec &format);
+
+  std::unique_ptr<ModelSource> inner;
+  std::vector<TensorInfo> all;
+  llvm::StringMap<size_t> places;
+  int64_t converted = 0, weighed = 0;
+  std::vector<Choice> choices;
+  std::optional<Importance> importance;
+};
+} // namespace
+
+static std::string formatNames() {
+  std::vector<llvm::StringRef> names;
+  for (const FormatSpec *format : allFormats())
+    if (canEncode(*format))
+      names.push_back(format->name);
+  return llvm::join(names, ", ");
+}
+
+llvm::Error QuantizedSource::readChoices(llvm::ArrayRef<std::string> texts) {
+  for (llvm::StringRef text : texts) {
+    auto [pattern, type] = text.rsplit('=');
+    const FormatSpec *format = findFormat(type.lower());
+    std::string wrong;
+    if (pattern.empty() || type.empty())
+      return makeError("--tensor-type {0}: a regular expression, = and a weight type are expected",
+                       quote(text));
+    if (!format || !canEncode(*format))
+      return makeError("--tensor-type {0}: weights can't be encoded as {1}; known are {2}",
+                       quote(text), quote(type), formatNames());
+    llvm::Regex regex(pattern);
+    if (!regex.isValid(wrong))
+      return makeError("--tensor-type {0}: {1} is no regular expression: {2}", quote(text),
+                       quote(pattern), wrong);
+    choices.push_back({text.str(), std::move(regex), format});
+  }
+  return llvm::Error::success();
+}
+
+// nullptr: as it is.
+llvm::Expected<const FormatSpec *> QuantizedSource::formatFor(const TensorInfo &tensor, const Recipe *recipe,
+                                                     int64_t layers) {
+  const FormatSpec *chosen = nullptr;
+  for (Choice &choice : choices)
+    if (choice.pattern.match(tensor.name)) {
+      choice.matched = true;
+      chosen = choice.format;
+    }
+  if (chosen) {
+    if (tensor.shape.size() < 2)
+      return makeError("{0}: tensor {1} is a vector; vectors keep their type, so take it out of "
+                       "--tensor-type",
+                       fileName(), quote(tensor.name));
+    if (tensor.cols() % chosen->blockWeights != 0)
+      return makeError("{0}: tensor {1} has rows of {2} weights, which are no whole blocks of {3} "
+                       "({4} weights)",
+                       fileName(), quote(tensor.name), tensor.cols(), chosen->name,
+                       chosen->blockWeights);
+    return chosen;
+  }
+  if (!recipe)
+    return nullptr;
+  bool tied = !inner->findTensor("output.weight");
+  chosen = chooseFormat(*recipe, {tensor.name, tensor.shape, layers, tied});
+  // Nothing is won by more bits than there are.
+  auto bits = [](const FormatSpec &format) {
+    return double(format.blockBytes) / format.blockWeights;
+  };
+  return chosen && bits(*chosen) < bits(*tensor.format) ? chosen : nullptr;
+}
+
+llvm::Error QuantizedSource::convert(TensorInfo &tensor, const FormatSpec &format) {
+  llvm::ArrayRef<float> values;
+  if (importance) {
+    values = importance->find(tensor.name);
+    int64_t experts = tensor.shape.size() > 2 ? tensor.shape[2] : 1;
+    if (!values.empty() && int64_t(values.size()) != tensor.cols() &&
+        int64_t(values.size()) != tensor.cols() * experts)
+      return makeError("{0}: the importance of {1} has {2} values, but its rows have {3} weights: "
+                       "the file is of another model",
+                       importance->fileName(), quote(tensor.name), values.size(), tensor.cols());
+    weighed += !values.empty();
+  }
+  ++converted;
+  tensor.reader = encodingReader(
+      tensor, format, values.vec(),
+      [this](const uint8_t *data, uint64_t bytes) { inner->release(data, bytes); });
+  tensor.format = &format;
+  tensor.ggufType = format.ggufType;
+  tensor.data = nullptr;
+  tensor.bytes = uint64_t(tensor.rows()) * tensor.rowBytes();
+  return llvm::Error::success();
+}
+
+llvm::Error QuantizedSource::choose(const QuantizeOptions &options) {
+  const Recipe *recipe = nullptr;
+  if (!options.recipe.empty()) {
+    recipe = findRecipe(llvm::StringRef(options.recipe).lower());
+    std::vector<llvm::StringRef> names;
+    for (const Recipe &one : allRecipes())
+      names.push_back(one.name);
+    if (!recipe)
+      return makeError("--quant: there is no recipe {0}; known are {1}", quote(options.recipe),
+                       llvm::join(names, ", "));
+  }
+  if (llvm::Error error = readChoices(options.tensorTypes))
+    return error;
+  if (!options.importance.empty()) {
+    llvm::Expected<Importance> read = readImportance(options.importance);
+    if (!read)
+      return read.takeError();
+    importance = std::move(*read);
+  }
+  int64_t layers = 0;
+  all.assign(inner->tensors().begin(), inner->tensors().end());
+  for (const TensorInfo &tensor : all) {
+    llvm::StringRef name = tensor.name;
+    int64_t layer;
+    if (name.consume_front("blk.") && !name.consumeInteger(10, layer))
+      layers = std::max(layers, layer + 1);
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    TensorInfo &tensor = all[i];
+    places[tensor.name] = i;
+    if (!tensor.format)
+      continue;
+    llvm::Expected<const FormatSpec *> format = formatFor(tensor, recipe, layers);
+    if (!format)
+      return format.takeError();
+    if (!*format || *format == tensor.format)
+      continue;
+    if (llvm::Error error = convert(tensor, **format))
+      return error;
+  }
+  for (const Choice &choice : choices)
+    if (!choice.matched)
+      return makeError("--tensor-type {0}: no tensor of {1} has a name that matches",
+                       quote(choice.text), fileName());
+  if (converted == 0)
+    return makeError("{0}: --quant {1} would change no tensor: all have as few bits already; leave "
+                     "it out, or start from a file with more bits",
+                     fileName(), options.recipe);
+  if (importance && weighed == 0)
+    return makeError("{0}: no entry is of a tensor that is quantized: the file is of another model",
+                     importance->fileName());
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<ModelSource>>
+izhc::quantizeSource(std::unique_ptr<ModelSource> model, const QuantizeOptions &options) {
+  auto source = std::make_unique<QuantizedSource>(std::move(model));
+  if (llvm::Error error = source->choose(options))
+    return std::move(error);
+  return std::move(source);
+}

@@ -1,0 +1,23 @@
+// A model whose matrices are encoded anew: what a recipe and the user's own
+// choices make of another ModelSource. Rows are encoded when they are read.
+
+#pragma once
+
+#include "compiler/import/ModelSource.h"
+
+namespace izhc {
+
+struct QuantizeOptions {
+  std::string recipe;                   // empty: weights stay as they are
+  std::vector<std::string> tensorTypes; // PATTERN=TYPE, the last that matches counts
+  std::string importance;               // a file; empty: none
+
+  bool empty() const { return recipe.empty() && tensorTypes.empty(); }
+};
+
+// Fails with a sentence if the options name what does not exist, or change
+// nothing.
+llvm::Expected<std::unique_ptr<ModelSource>> quantizeSource(std::unique_ptr<ModelSource> model,
+                                                            const QuantizeOptions &options);
+
+} // namespace izhc

@@ -1,0 +1,138 @@
+// Encoders against published errors, against plain rounding, and against the
+// formats' own limits.
+
+#include "compiler/formats/Encode.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+#include <vector>
+
+using namespace izhc;
+
+// Weights with long tails, as models have them.
+static std::vector<float> weights(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::student_t_distribution<float> spread(5.0f);
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = 0.02f * spread(random);
+  return values;
+}
+
+static std::vector<float> recoded(const FormatSpec &format, const std::vector<float> &values,
+                                  const float *importance = nullptr) {
+  std::vector<float> result(values.size());
+  std::vector<uint8_t> block(format.blockBytes);
+  for (size_t i = 0; i < values.size(); i += format.blockWeights) {
+    encodeBlock(format, &values[i], importance ? importance + i : nullptr, block.data());
+    format.decodeBlock(block.data(), &result[i]);
+  }
+  return result;
+}
+
+static double relativeError(const std::vector<float> &values, const std::vector<float> &got,
+                            const float *importance = nullptr) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    double weight = importance ? importance[i] : 1, rest = double(values[i]) - got[i];
+    error += weight * rest * rest;
+    size += weight * double(values[i]) * values[i];
+  }
+  return std::sqrt(error / size);
+}
+
+// A million weights of Student's distribution with 5 degrees of freedom; the
+// errors are those of the textbook's simple encoders.
+TEST(EncodeTest, IsAsCloseAsThePublishedTable) {
+  std::vector<float> values = weights(4096 * 256, 1);
+  const std::pair<const char *, double> table[] = {
+      {"q8_0", .0068}, {"q4_0", .108}, {"q4_1", .0901}, {"q4_k", .0903}};
+  for (auto [name, bar] : table) {
+    double error = relativeError(values, recoded(*findFormat(name), values));
+    EXPECT_LE(error, bar) << name;
+    EXPECT_GE(error, bar / 2) << name;
+  }
+}
+
+static std::vector<const FormatSpec *> encodable() {
+  std::vector<const FormatSpec *> list;
+  for (const FormatSpec *format : allFormats())
+    if (canEncode(*format))
+      list.push_back(format);
+  return list;
+}
+
+class EncoderTest : public testing::TestWithParam<const FormatSpec *> {};
+
+// Codes of b bits over [-max, max] are never further off than half a step of
+// the widest range that the block can have.
+TEST_P(EncoderTest, LosesLittleOfEachBlock) {
+  const FormatSpec &format = *GetParam();
+  size_t count = std::max<size_t>(format.blockWeights, 32);
+  std::vector<float> values = weights(64 * count, 2);
+  double error = relativeError(values, recoded(format, values));
+  double bits = 8.0 * format.blockBytes / format.blockWeights;
+  // Gaussian weights lose a factor of about 2 a bit.
+  EXPECT_LE(error, 2 * std::pow(2.0, -std::min(bits, 9.0) + 0.7)) << bits;
+}
+
+TEST_P(EncoderTest, KeepsWhatTheFormatCanHold) {
+  const FormatSpec &format = *GetParam();
+  if (format.subWeights)
+    return;
+  std::vector<float> values = weights(32 * format.blockWeights, 3);
+  std::vector<float> once = recoded(format, values);
+  EXPECT_LE(relativeError(once, recoded(format, once)), 2e-3);
+}
+
+TEST_P(EncoderTest, EncodesZerosAsZeros) {
+  const FormatSpec &format = *GetParam();
+  std::vector<float> zeros(format.blockWeights);
+  EXPECT_EQ(recoded(format, zeros), zeros);
+}
+
+TEST_P(EncoderTest, EncodesEqualWeights) {
+  const FormatSpec &format = *GetParam();
+  std::vector<float> equal(format.blockWeights, -0.25f);
+  for (float value : recoded(format, equal))
+    EXPECT_NEAR(value, -0.25f, 0.01f);
+}
+
+TEST_P(EncoderTest, StaysFiniteWithHugeAndTinyWeights) {
+  const FormatSpec &format = *GetParam();
+  if (format.kind != ElementKind::Quantized)
+    return;
+  for (float size : {3e38f, 1e20f, 1e-20f, 1e-40f}) {
+    std::vector<float> values = weights(format.blockWeights, 4);
+    for (float &value : values)
+      value = std::clamp(value * 5, -1.0f, 1.0f) * size;
+    for (float value : recoded(format, values))
+      EXPECT_TRUE(std::isfinite(value)) << size;
+  }
+}
+
+TEST_P(EncoderTest, SparesWhatIsImportant) {
+  const FormatSpec &format = *GetParam();
+  if (format.kind != ElementKind::Quantized)
+    return;
+  std::vector<float> values = weights(64 * 256, 5), importance(values.size());
+  std::mt19937 random(6);
+  for (float &value : importance)
+    value = random() % 8 ? 0.01f : 1.0f;
+  double weighed =
+      relativeError(values, recoded(format, values, importance.data()), importance.data());
+  double alike = relativeError(values, recoded(format, values), importance.data());
+  EXPECT_LE(weighed, alike);
+}
+
+// What does not matter at all must not leave the scale undefined.
+TEST_P(EncoderTest, TakesImportanceOfNothing) {
+  const FormatSpec &format = *GetParam();
+  std::vector<float> values = weights(format.blockWeights, 7);
+  std::vector<float> nothing(format.blockWeights);
+  EXPECT_EQ(recoded(format, values, nothing.data()), recoded(format, values));
+}
+
+INSTANTIATE_TEST_SUITE_P(AllFormats, EncoderTest, testing::ValuesIn(encodable()),
+                         [](const auto &info) { return info.param->name.str(); });
