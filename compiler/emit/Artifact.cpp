@@ -20,7 +20,7 @@ uint64_t place(SectionPlace &section, uint64_t size, uint64_t end) {
   return section.offset + size;
 }
 
-// Header, flatbuffer, code, constants, tokenizer, weights. The large section
+// Header, flatbuffer, code, constants, tokenizer, keys for export, weights. The large section
 // comes last. Returns the length of the file.
 uint64_t placeSections(const ArtifactInput &input, uint64_t rootSize, Layout &layout) {
   uint64_t end = sizeof(schema::Header) + rootSize;
@@ -32,6 +32,8 @@ uint64_t placeSections(const ArtifactInput &input, uint64_t rootSize, Layout &la
   end = place(layout.constants, input.plan.constantsBytes, end);
   end = place(layout.tokenizer, input.tokenizer.size(), end);
   layout.tokenizer.hash = XXH3_64bits(input.tokenizer.data(), input.tokenizer.size());
+  end = place(layout.gguf, input.gguf.size(), end);
+  layout.gguf.hash = XXH3_64bits(input.gguf.data(), input.gguf.size());
   return place(layout.weights, input.plan.weightsBytes, end);
 }
 
@@ -58,7 +60,9 @@ llvm::Error writeSmallSections(const ArtifactInput &input, OutputFile &file, Lay
     return constants.takeError();
   if (llvm::Error error = file.write(layout.constants.offset, *constants))
     return error;
-  return file.write(layout.tokenizer.offset, input.tokenizer);
+  if (llvm::Error error = file.write(layout.tokenizer.offset, input.tokenizer))
+    return error;
+  return file.write(layout.gguf.offset, input.gguf);
 }
 
 // Last, so that a file with a header is a whole one.
@@ -105,6 +109,7 @@ llvm::Expected<ArtifactSizes> writeArtifact(llvm::StringRef path, const Artifact
     sizes.code += section.size;
   sizes.constants = layout.constants.size;
   sizes.tokenizer = layout.tokenizer.size;
+  sizes.gguf = layout.gguf.size;
   sizes.weights = layout.weights.size;
   return sizes;
 }

@@ -130,11 +130,12 @@ struct ArtifactInput {
   unsigned threads = 1;
   // Called now and then from the calling thread; may be null.
   llvm::function_ref<void(uint64_t done, uint64_t total)> progress;
+  llvm::ArrayRef<uint8_t> gguf = {}; // made by buildExportTable; may be empty
 };
 
 // Sizes of what was written, for `--stats`.
 struct ArtifactSizes {
-  uint64_t file = 0, root = 0, code = 0, constants = 0, tokenizer = 0, weights = 0;
+  uint64_t file = 0, root = 0, code = 0, constants = 0, tokenizer = 0, gguf = 0, weights = 0;
 };
 
 // Writes `path`, under another name until it is complete; on failure or a

@@ -14,7 +14,7 @@ struct SectionPlace {
 
 struct Layout {
   std::vector<SectionPlace> code; // one a variant
-  SectionPlace constants, tokenizer, weights;
+  SectionPlace constants, tokenizer, gguf, weights;
   std::vector<uint64_t> weightHashes;   // one a weight
   std::vector<uint64_t> constantHashes; // one a constant
 };

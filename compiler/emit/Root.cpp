@@ -115,8 +115,9 @@ flatbuffers::DetachedBuffer buildRoot(const ArtifactInput &input, const Layout &
   fb::Section weightsSection = section(layout.weights);
   fb::Section constantsSection = section(layout.constants);
   fb::Section tokenizerSection = section(layout.tokenizer);
+  fb::Section ggufSection = section(layout.gguf);
   auto root = fb::CreateArtifact(builder, model, plan, variantList, weights, &weightsSection,
-                                 &constantsSection, &tokenizerSection, provenance);
+                                 &constantsSection, &tokenizerSection, provenance, &ggufSection);
   fb::FinishArtifactBuffer(builder, root);
   return builder.Release();
 }

@@ -19,7 +19,8 @@ using namespace izhc::formats;
 bool izhc::canEncode(const FormatSpec &format) {
   if (format.kind != ElementKind::Quantized)
     return true;
-  return format.scaleKind != ScaleKind::PerSub && (format.blockWeights == 32 || format.subWeights);
+  return !format.grid && format.scaleKind != ScaleKind::PerSub &&
+         (format.blockWeights == 32 || format.subWeights);
 }
 
 //===----------------------------------------------------------------------===//

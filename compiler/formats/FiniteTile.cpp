@@ -29,6 +29,24 @@ static bool byteScalesAreFinite(const PackedLayout &layout, const uint8_t *tile,
   return finite;
 }
 
+// Scales whose pieces lie in words.
+static bool scalesInPiecesAreFinite(const PackedLayout &layout, const uint8_t *tile, int64_t cols) {
+  for (int64_t unit = 0; unit < layout.unitsPerRow(cols); ++unit, tile += layout.unitBytes)
+    for (int64_t row = 0; row < PackedLayout::kTileRows; ++row) {
+      uint32_t scale = 0;
+      for (const BitField &field : layout.format->fields) {
+        if (field.role != FieldRole::Scale)
+          continue;
+        uint32_t word;
+        std::memcpy(&word, tile + layout.wordOffset(field.firstBit / 32) + 4 * row, 4);
+        scale |= (word >> field.firstBit % 32 & ((1u << field.width) - 1)) << field.shift;
+      }
+      if ((scale & 0x7c00) == 0x7c00)
+        return false;
+    }
+  return true;
+}
+
 bool izhc::tileIsFinite(const PackedLayout &layout, const uint8_t *tile, int64_t cols) {
   constexpr int64_t rows = PackedLayout::kTileRows;
   const FormatSpec &format = *layout.format;
@@ -42,6 +60,8 @@ bool izhc::tileIsFinite(const PackedLayout &layout, const uint8_t *tile, int64_t
   case ElementKind::Quantized:
     break;
   }
+  if (format.grid && !layout.headBytes)
+    return scalesInPiecesAreFinite(layout, tile, cols);
   if (format.scaleKind != ScaleKind::Half)
     return byteScalesAreFinite(layout, tile, cols);
   bool finite = true;

@@ -43,6 +43,9 @@ const FormatSpec *izhc::findFormatByGgufType(uint32_t type) {
 }
 
 int32_t izhc::mostCode(const FormatSpec &format) {
+  // Codes of grids are as far above the zero point as below it.
+  if (format.grid)
+    return 2 * format.zeroPoint;
   if (format.codebook.empty())
     return format.signedCodes ? 1 << (format.codeBits - 1) : (1 << format.codeBits) - 1;
   int32_t most = 0;
@@ -107,6 +110,12 @@ void izhc::unpackBlock(const FormatSpec &format, const uint8_t *block, BlockPart
   assert(format.kind == ElementKind::Quantized && "float formats have no parts");
   RawBlock raw;
   readRaw(format, block, raw);
+  if (format.grid) {
+    expandGrid(format, raw, raw.code);
+    std::copy(std::begin(raw.index), std::end(raw.index), parts.index);
+    std::copy(std::begin(raw.sign), std::end(raw.sign), parts.sign);
+    std::copy(std::begin(raw.delta), std::end(raw.delta), parts.delta);
+  }
   for (uint32_t i = 0; i < format.blockWeights; ++i)
     parts.code[i] = format.signedCodes && format.codebook.empty() ? static_cast<int8_t>(raw.code[i])
                                                                   : raw.code[i];
@@ -124,6 +133,11 @@ void izhc::unpackBlock(const FormatSpec &format, const uint8_t *block, BlockPart
 void izhc::repackBlock(const FormatSpec &format, const BlockParts &parts, uint8_t *block) {
   assert(format.kind == ElementKind::Quantized && "float formats have no parts");
   RawBlock raw;
+  if (format.grid) {
+    std::copy(std::begin(parts.index), std::end(parts.index), raw.index);
+    std::copy(std::begin(parts.sign), std::end(parts.sign), raw.sign);
+    std::copy(std::begin(parts.delta), std::end(parts.delta), raw.delta);
+  }
   for (uint32_t i = 0; i < format.blockWeights; ++i)
     raw.code[i] = static_cast<uint8_t>(parts.code[i]);
   for (uint32_t i = 0; i < 16; ++i) {

@@ -16,18 +16,38 @@ namespace izhc {
 // where `scale` and `min` are one number a block, and `sub` and `subMin` are
 // small integers a sub-block (1 if the format has no sub-blocks). With a
 // codebook, `code` is what it holds at the number that is stored.
-enum class FieldRole : uint8_t { Code, Scale, Min, Sub, SubMin };
+enum class FieldRole : uint8_t { Code, Scale, Min, Sub, SubMin, Index, Sign, Delta };
 
 // `count` values of `width` bits: value i lies at bit
 // firstBit + i * bitStride of the block (bit 0 = lowest bit of byte 0) and
 // contributes its bits, shifted left by `shift`, to element
-// firstElement + i of its role.
+// firstElement + i of its role. All of this `repeats` times, each time
+// repeatStride bits and `count` elements further on.
 struct BitField {
   FieldRole role;
   uint32_t firstBit, width, count, bitStride, firstElement, shift;
+  uint32_t repeats = 1, repeatStride = 0;
 };
 
 enum class ElementKind : uint8_t { Quantized, F32, F16, BF16 };
+
+// Weights that indices choose in groups, in blocks of 256. An element of role
+// Index stands for `groupWeights` weights: entry e holds, in 16 / groupWeights
+// bits each, which of `values` they have. The code of a weight, less the zero
+// point, is its value times `multiplier`, then negative where its Sign bit (of
+// an element for 8 weights) is set, then plus 1, or minus 1 where its Delta bit
+// is set. groupWeights 5: an index is a byte with five weights of three values,
+// as tq1_0.cpp describes.
+struct Grid {
+  uint32_t groupWeights;
+  llvm::ArrayRef<uint16_t> entries = {};
+  llvm::ArrayRef<int8_t> values = {};
+  uint32_t signBits = 0; // of 8 weights: 0, 8, or 7 and the number of ones is even
+  int32_t multiplier = 1;
+  uint32_t deltaWeights = 0; // that share a Delta bit; 0: none
+
+  bool isTernary() const { return groupWeights == 5; }
+};
 
 enum class ScaleKind : uint8_t {
   Half,       // float16
@@ -48,6 +68,8 @@ struct FormatSpec {
   // What each of 16 four-bit numbers stands for: at least 0, or of any sign
   // with signedCodes. Empty: numbers are the codes.
   llvm::ArrayRef<int8_t> codebook = {};
+  // Where weights have no codes of their own; codeBits is 0.
+  const Grid *grid = nullptr;
   bool signedCodes = false; // codes are two's complement (8 bits or codebook)
   int32_t zeroPoint = 0;
   ScaleKind scaleKind = ScaleKind::Half;
@@ -55,7 +77,8 @@ struct FormatSpec {
   uint32_t subWeights = 0; // weights of a sub-block: 0 (none), 16 or 32
   uint32_t subBits = 0;    // width of Sub (and SubMin) values
   bool signedSub = false;  // Sub is two's complement
-  int32_t subZero = 0;     // subtracted from Sub
+  int32_t subStep = 1;     // multiplies Sub
+  int32_t subZero = 0;     // subtracted from that
   bool hasMin = false;
   bool subtractMin = false; // w = ... - min * subMin instead of + min
   // Writes the blockWeights values of one block, straight from the format's
@@ -87,7 +110,10 @@ float scaleValue(const FormatSpec &format, uint16_t bits);
 // the format says so; zeroPoint and subZero are not subtracted. Only the first blockWeights codes
 // are set. Without sub-blocks sub[0] and subMin[0] are 1.
 struct BlockParts {
-  int32_t code[256];
+  int32_t code[256]; // with a grid: what it makes of the next three
+  uint16_t index[64];
+  uint8_t sign[32];
+  uint8_t delta[32];
   int32_t sub[16];
   int32_t subMin[16];
   uint16_t scale; // its bits

@@ -208,6 +208,39 @@ static void unpackFloats(const uint8_t *tile, int64_t rowCount, int64_t rowBytes
       store(rows + row * rowBytes + k * size, load<T>(tile + (k * kRows + row) * size));
 }
 
+// Where the scale of a block with words lies, and its words.
+static int64_t scaleByte(const PackedLayout &layout) {
+  return layout.firstWordByte ? 0 : 4 * layout.words;
+}
+
+static void packWords(const PackedLayout &layout, const uint8_t *rows, int64_t rowCount,
+                      int64_t rowBytes, int64_t cols, uint8_t *out) {
+  for (int64_t unit = 0; unit < layout.unitsPerRow(cols); ++unit, out += layout.unitBytes) {
+    std::memset(out, 0, layout.unitBytes);
+    for (int64_t row = 0; row < rowCount; ++row) {
+      const uint8_t *block = rows + row * rowBytes + unit * layout.format->blockBytes;
+      if (layout.headBytes)
+        store(out + 2 * row, load<uint16_t>(block + scaleByte(layout)));
+      for (int64_t word = 0; word < layout.words; ++word)
+        store(out + layout.wordOffset(word) + 4 * row,
+              load<uint32_t>(block + layout.firstWordByte + 4 * word));
+    }
+  }
+}
+
+static void unpackWords(const PackedLayout &layout, const uint8_t *tile, int64_t rowCount,
+                        int64_t rowBytes, int64_t cols, uint8_t *rows) {
+  for (int64_t unit = 0; unit < layout.unitsPerRow(cols); ++unit, tile += layout.unitBytes)
+    for (int64_t row = 0; row < rowCount; ++row) {
+      uint8_t *block = rows + row * rowBytes + unit * layout.format->blockBytes;
+      if (layout.headBytes)
+        store(block + scaleByte(layout), load<uint16_t>(tile + 2 * row));
+      for (int64_t word = 0; word < layout.words; ++word)
+        store(block + layout.firstWordByte + 4 * word,
+              load<uint32_t>(tile + layout.wordOffset(word) + 4 * row));
+    }
+}
+
 void izhc::packTile(const PackedLayout &layout, const uint8_t *rows, int64_t rowCount,
                     int64_t rowBytes, int64_t cols, uint8_t *out) {
   const FormatSpec &format = *layout.format;
@@ -219,6 +252,9 @@ void izhc::packTile(const PackedLayout &layout, const uint8_t *rows, int64_t row
       packFloats<uint16_t>(rows, rowCount, rowBytes, cols, out);
     return;
   }
+
+  if (format.grid)
+    return packWords(layout, rows, rowCount, rowBytes, cols, out);
 
   // What fills up a tile adds nothing to any sum.
   RawBlock empty = {};
@@ -259,6 +295,9 @@ void izhc::unpackTile(const PackedLayout &layout, const uint8_t *tile, int64_t r
       unpackFloats<uint16_t>(tile, rowCount, rowBytes, cols, rows);
     return;
   }
+
+  if (format.grid)
+    return unpackWords(layout, tile, rowCount, rowBytes, cols, rows);
 
   TileMap map(layout);
   int64_t blocks = cols / format.blockWeights;

@@ -38,6 +38,10 @@ PackedLayout::PackedLayout(const FormatSpec &format) : format(&format) {
     unitBytes = kTileRows * format.blockBytes;
     return;
   }
+  if (format.grid) {
+    layOutWords();
+    return;
+  }
   planes = planesOf(format.codeBits);
   chunkWeights = 64;
   chunkBytes = kTileRows * chunkWeights * format.codeBits / 8;
@@ -60,6 +64,24 @@ PackedLayout::PackedLayout(const FormatSpec &format) : format(&format) {
   }
   unitBytes = headBytes + unitWeights / chunkWeights * chunkBytes;
   align = unitBytes % kVectorBytes || headBytes % kVectorBytes ? 32 : 64;
+}
+
+// The block without its scale as words; codes only where they are expanded.
+void PackedLayout::layOutWords() {
+  assert(format->blockWeights == 256 && "grids have blocks of 256 weights");
+  planes = {{8, 0}};
+  unitWeights = 256;
+  chunkWeights = 64;
+  chunkBytes = kTileRows * chunkWeights;
+  subs = format->subWeights ? SubScales::InWords : SubScales::None;
+  for (const BitField &field : format->fields)
+    if (field.role == FieldRole::Scale && field.width == 16) {
+      headBytes = 2 * kTileRows;
+      firstWordByte = field.firstBit == 0 ? 2 : 0;
+    }
+  words = (format->blockBytes - headBytes / kTileRows) / 4;
+  unitBytes = headBytes + words * kVectorBytes;
+  align = headBytes ? 32 : 64;
 }
 
 // The head of a block of 256 and where its sub-scales lie.
@@ -112,7 +134,8 @@ int64_t PackedLayout::planeOffset(size_t plane, int64_t k) const {
     if (other < plane && start % step == 0)
       ++before;
   }
-  return headBytes + k / chunkWeights * chunkBytes + codesInChunk + before * kVectorBytes;
+  int64_t first = format->grid ? 0 : headBytes;
+  return first + k / chunkWeights * chunkBytes + codesInChunk + before * kVectorBytes;
 }
 
 int64_t PackedLayout::subOffset(int64_t chunk) const {

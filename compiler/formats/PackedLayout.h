@@ -22,6 +22,10 @@
 //                      eight the vector EL; then four chunks of 64 k: with
 //                      sub-scales of 8 or 4+4 bits a 64-byte vector S, then
 //                      the code vectors
+//   grids              unit = 256 k: head: d[16], or nothing where d is in
+//                      pieces; then the rest of the block as words of 32 bits:
+//                      dword r of vector i is word i of row r. Readers expand a
+//                      unit to code vectors of 8 bits, k ascending, in a scratch
 // Order of code vectors: k ascends; where several planes start at the same k,
 // the narrower width (which covers more k) comes first; on equal k that is
 // high bits before nibbles.
@@ -49,7 +53,7 @@ struct CodePlane {
   uint32_t shift; // of these bits within the code
 };
 
-enum class SubScales : uint8_t { None, SixBitPacked, SixBitEight, InChunk };
+enum class SubScales : uint8_t { None, SixBitPacked, SixBitEight, InChunk, InWords };
 
 struct PackedLayout {
   static constexpr int64_t kTileRows = 16;
@@ -65,6 +69,8 @@ struct PackedLayout {
   int64_t codesInChunk = 0; // offset of code vectors in a chunk of 256-blocks
   SubScales subs = SubScales::None;
   llvm::SmallVector<CodePlane, 2> planes;
+  // Grids: number of words, and where they begin in the block.
+  int64_t words = 0, firstWordByte = 0;
 
   explicit PackedLayout(const FormatSpec &format);
 
@@ -78,15 +84,18 @@ struct PackedLayout {
   int64_t scaleOffset(int64_t k) const;
   int64_t minOffset(int64_t k) const;
   // From the start of a unit: the 64-byte vector of `plane` that holds weight
-  // k of the unit (k of any value below unitWeights).
+  // k of the unit (k of any value below unitWeights). Grids: from the start of
+  // the expanded codes.
   int64_t planeOffset(size_t plane, int64_t k) const;
   // From the start of a unit: PA or EL, or the S vector of chunk q.
   int64_t subOffset(int64_t chunk) const;
+  int64_t wordOffset(int64_t word) const { return headBytes + 64 * word; }
   // Of EH.
   int64_t highOffset() const { return 2 * kTileRows; }
 
 private:
   void layOutSubScales();
+  void layOutWords();
 };
 
 // Packs rows [16*tile, 16*tile+16) of a matrix in GGUF row order.

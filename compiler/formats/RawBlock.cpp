@@ -100,51 +100,121 @@ static void writeField(const BitField &field, const uint8_t *elements, uint8_t *
 // Blocks
 //===----------------------------------------------------------------------===//
 
+// Elements of 16 bits are moved one at a time.
+template <typename T>
+static void readEach(const BitField &field, const uint8_t *block, T *elements) {
+  for (uint32_t i = 0; i < field.count; ++i)
+    elements[field.firstElement + i] |=
+        readBits(block, field.firstBit + i * field.bitStride, field.width) << field.shift;
+}
+
+template <typename T>
+static void writeEach(const BitField &field, const T *elements, uint8_t *block) {
+  for (uint32_t i = 0; i < field.count; ++i)
+    orBits(block, field.firstBit + i * field.bitStride, field.width,
+           elements[field.firstElement + i] >> field.shift);
+}
+
+static void readRole(const BitField &field, const uint8_t *block, RawBlock &raw) {
+  switch (field.role) {
+  case FieldRole::Code:
+    return readField(field, block, raw.code);
+  case FieldRole::Sub:
+    return readField(field, block, raw.sub);
+  case FieldRole::SubMin:
+    return readField(field, block, raw.subMin);
+  case FieldRole::Scale:
+    return readEach(field, block, &raw.scale);
+  case FieldRole::Min:
+    return readEach(field, block, &raw.min);
+  case FieldRole::Index:
+    return readEach(field, block, raw.index);
+  case FieldRole::Sign:
+    return readEach(field, block, raw.sign);
+  case FieldRole::Delta:
+    return readEach(field, block, raw.delta);
+  }
+}
+
+static void writeRole(const BitField &field, const RawBlock &raw, uint8_t *block) {
+  switch (field.role) {
+  case FieldRole::Code:
+    return writeField(field, raw.code, block);
+  case FieldRole::Sub:
+    return writeField(field, raw.sub, block);
+  case FieldRole::SubMin:
+    return writeField(field, raw.subMin, block);
+  case FieldRole::Scale:
+    return writeEach(field, &raw.scale, block);
+  case FieldRole::Min:
+    return writeEach(field, &raw.min, block);
+  case FieldRole::Index:
+    return writeEach(field, raw.index, block);
+  case FieldRole::Sign:
+    return writeEach(field, raw.sign, block);
+  case FieldRole::Delta:
+    return writeEach(field, raw.delta, block);
+  }
+}
+
+// Calls `body` with each repetition of each field as a field of its own.
+template <typename Body> static void forEachField(const FormatSpec &format, Body &&body) {
+  for (BitField field : format.fields)
+    for (uint32_t i = 0; i < field.repeats; ++i) {
+      body(field);
+      field.firstBit += field.repeatStride;
+      field.firstElement += field.count;
+    }
+}
+
 void formats::readRaw(const FormatSpec &format, const uint8_t *block, RawBlock &raw) {
   std::memset(raw.code, 0, format.blockWeights);
   std::memset(raw.sub, 0, sizeof(raw.sub));
   std::memset(raw.subMin, 0, sizeof(raw.subMin));
   raw.scale = raw.min = 0;
-  for (const BitField &field : format.fields) {
-    switch (field.role) {
-    case FieldRole::Code:
-      readField(field, block, raw.code);
-      break;
-    case FieldRole::Sub:
-      readField(field, block, raw.sub);
-      break;
-    case FieldRole::SubMin:
-      readField(field, block, raw.subMin);
-      break;
-    case FieldRole::Scale:
-      raw.scale |= readBits(block, field.firstBit, field.width) << field.shift;
-      break;
-    case FieldRole::Min:
-      raw.min |= readBits(block, field.firstBit, field.width) << field.shift;
-      break;
-    }
+  if (format.grid) {
+    std::memset(raw.index, 0, sizeof(raw.index));
+    std::memset(raw.sign, 0, sizeof(raw.sign));
+    std::memset(raw.delta, 0, sizeof(raw.delta));
   }
+  forEachField(format, [&](const BitField &field) { readRole(field, block, raw); });
 }
 
 void formats::writeRaw(const FormatSpec &format, const RawBlock &raw, uint8_t *block) {
   std::memset(block, 0, format.blockBytes);
-  for (const BitField &field : format.fields) {
-    switch (field.role) {
-    case FieldRole::Code:
-      writeField(field, raw.code, block);
-      break;
-    case FieldRole::Sub:
-      writeField(field, raw.sub, block);
-      break;
-    case FieldRole::SubMin:
-      writeField(field, raw.subMin, block);
-      break;
-    case FieldRole::Scale:
-      orBits(block, field.firstBit, field.width, raw.scale >> field.shift);
-      break;
-    case FieldRole::Min:
-      orBits(block, field.firstBit, field.width, raw.min >> field.shift);
-      break;
+  forEachField(format, [&](const BitField &field) { writeRole(field, raw, block); });
+}
+
+static void expandTernary(const RawBlock &raw, uint8_t *codes) {
+  auto weights = [&](int first, int count, int places) {
+    for (int i = 0; i < count; ++i) {
+      uint8_t rest = static_cast<uint8_t>(raw.index[first + i]);
+      for (int place = 0; place < places; ++place, rest = static_cast<uint8_t>(rest * 3))
+        codes[place * count + i] = static_cast<uint8_t>(rest * 3 >> 8);
     }
+    codes += places * count;
+  };
+  weights(0, 32, 5);
+  weights(32, 16, 5);
+  weights(48, 4, 4);
+}
+
+void formats::expandGrid(const FormatSpec &format, const RawBlock &raw, uint8_t *codes) {
+  const Grid &grid = *format.grid;
+  if (grid.isTernary())
+    return expandTernary(raw, codes);
+  uint32_t bits = 16 / grid.groupWeights;
+  for (uint32_t i = 0; i < format.blockWeights; ++i) {
+    uint32_t entry = grid.entries[raw.index[i / grid.groupWeights]];
+    int32_t value = grid.values[entry >> bits * (i % grid.groupWeights) & ((1u << bits) - 1)];
+    value *= grid.multiplier;
+    uint8_t signs = raw.sign[i / 8];
+    if (grid.signBits == 7)
+      signs |= (__builtin_popcount(signs) & 1) << 7;
+    if (signs >> i % 8 & 1)
+      value = -value;
+    if (grid.deltaWeights)
+      value += raw.delta[i / grid.deltaWeights] ? -1 : 1;
+    codes[i] = static_cast<uint8_t>(value + format.zeroPoint);
   }
 }

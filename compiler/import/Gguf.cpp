@@ -85,6 +85,7 @@ public:
   std::string kindName() const override;
   uint64_t fileBytes() const override;
   std::vector<MetaInfo> metadata() const override;
+  std::vector<ExportKey> exportKeys() const override;
   bool hasKey(llvm::StringRef key) const override { return first().find(key); }
   bool isArray(llvm::StringRef key) const override {
     const GgufValue *value = first().find(key);
@@ -155,6 +156,25 @@ std::vector<MetaInfo> GgufModel::metadata() const {
   for (const GgufValue &value : first().values)
     list.push_back({value.key, typeText(value), valueText(value)});
   return list;
+}
+
+std::vector<ExportKey> GgufModel::exportKeys() const {
+  std::vector<ExportKey> keys;
+  for (const GgufValue &value : first().values) {
+    ExportKey key{value.key, {}};
+    auto put = [&](uint64_t number, int bytes) {
+      for (int i = 0; i < bytes; ++i)
+        key.value.push_back(static_cast<uint8_t>(number >> 8 * i));
+    };
+    put(static_cast<uint32_t>(value.type), 4);
+    if (value.type == GgufType::Array) {
+      put(static_cast<uint32_t>(value.elementType), 4);
+      put(value.count, 8);
+    }
+    key.value.insert(key.value.end(), value.payload.begin(), value.payload.end());
+    keys.push_back(std::move(key));
+  }
+  return keys;
 }
 
 void GgufModel::release(const uint8_t *data, uint64_t bytes) const {

@@ -52,6 +52,13 @@ struct MetaInfo {
   std::string value;
 };
 
+// A key as GGUF files hold it: `value` is the number of its type, then what the
+// type asks for.
+struct ExportKey {
+  llvm::StringRef name;
+  std::vector<uint8_t> value;
+};
+
 class FolderSource;
 
 class ModelSource {
@@ -75,6 +82,8 @@ public:
 
   // All keys in the file's order.
   virtual std::vector<MetaInfo> metadata() const = 0;
+  // The same as GGUF files hold them; empty where the source has no such form.
+  virtual std::vector<ExportKey> exportKeys() const { return {}; }
   virtual bool hasKey(llvm::StringRef key) const = 0;
 
   // The value of `key`; std::nullopt if there is none; an error naming file

@@ -36,6 +36,7 @@ public:
   std::string kindName() const override { return inner->kindName(); }
   uint64_t fileBytes() const override { return inner->fileBytes(); }
   std::vector<MetaInfo> metadata() const override { return inner->metadata(); }
+  std::vector<ExportKey> exportKeys() const override;
   bool hasKey(llvm::StringRef key) const override { return inner->hasKey(key); }
   bool isArray(llvm::StringRef key) const override { return inner->isArray(key); }
   llvm::Expected<std::optional<uint64_t>> getUInt(llvm::StringRef key) const override {
@@ -83,10 +84,30 @@ private:
   std::vector<TensorInfo> all;
   llvm::StringMap<size_t> places;
   int64_t converted = 0, weighed = 0;
+  std::optional<uint32_t> fileType;
   std::vector<Choice> choices;
   std::optional<Importance> importance;
 };
 } // namespace
+
+// What the file says of its types is told anew.
+std::vector<ExportKey> QuantizedSource::exportKeys() const {
+  std::vector<ExportKey> keys = inner->exportKeys();
+  if (keys.empty())
+    return keys;
+  auto number = [&](llvm::StringRef name, uint32_t value) {
+    llvm::erase_if(keys, [&](const ExportKey &key) { return key.name == name; });
+    // Type 4: an integer of 32 bits.
+    ExportKey key{name, {4, 0, 0, 0}};
+    for (int i = 0; i < 4; ++i)
+      key.value.push_back(static_cast<uint8_t>(value >> 8 * i));
+    keys.push_back(std::move(key));
+  };
+  if (fileType)
+    number("general.file_type", *fileType);
+  number("general.quantization_version", 2);
+  return keys;
+}
 
 static std::string formatNames() {
   std::vector<llvm::StringRef> names;
@@ -117,8 +138,8 @@ llvm::Error QuantizedSource::readChoices(llvm::ArrayRef<std::string> texts) {
 }
 
 // nullptr: as it is.
-llvm::Expected<const FormatSpec *> QuantizedSource::formatFor(const TensorInfo &tensor, const Recipe *recipe,
-                                                     int64_t layers) {
+llvm::Expected<const FormatSpec *>
+QuantizedSource::formatFor(const TensorInfo &tensor, const Recipe *recipe, int64_t layers) {
   const FormatSpec *chosen = nullptr;
   for (Choice &choice : choices)
     if (choice.pattern.match(tensor.name)) {
@@ -161,9 +182,9 @@ llvm::Error QuantizedSource::convert(TensorInfo &tensor, const FormatSpec &forma
     weighed += !values.empty();
   }
   ++converted;
-  tensor.reader = encodingReader(
-      tensor, format, values.vec(),
-      [this](const uint8_t *data, uint64_t bytes) { inner->release(data, bytes); });
+  tensor.reader =
+      encodingReader(tensor, format, values.vec(),
+                     [this](const uint8_t *data, uint64_t bytes) { inner->release(data, bytes); });
   tensor.format = &format;
   tensor.ggufType = format.ggufType;
   tensor.data = nullptr;
@@ -182,6 +203,8 @@ llvm::Error QuantizedSource::choose(const QuantizeOptions &options) {
       return makeError("--quant: there is no recipe {0}; known are {1}", quote(options.recipe),
                        llvm::join(names, ", "));
   }
+  if (recipe)
+    fileType = recipe->fileType;
   if (llvm::Error error = readChoices(options.tensorTypes))
     return error;
   if (!options.importance.empty()) {

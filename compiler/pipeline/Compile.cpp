@@ -2,6 +2,7 @@
 // a user sees.
 
 #include "compiler/pipeline/Compile.h"
+#include "compiler/emit/ExportTable.h"
 #include "compiler/emit/ReadPlan.h"
 #include "compiler/import/ModelSource.h"
 #include "compiler/models/Model.h"
@@ -151,12 +152,14 @@ private:
                                    llvm::sys::path::filename(options.model).str(), hash.get(),
                                    recipeText()};
     lap("wait for the hash");
+    std::vector<uint8_t> gguf = emit::buildExportTable(*source, report.plan);
     auto sizes = emit::writeArtifact(
-        options.output, {report.plan, report.facts, provenance, variants, tokenizer, tensors,
-                         options.threads, [&](uint64_t written, uint64_t total) {
-                           progress("packing weights",
-                                    kAfterCode + (1 - kAfterCode) * written / total);
-                         }});
+        options.output,
+        {report.plan, report.facts, provenance, variants, tokenizer, tensors, options.threads,
+         [&](uint64_t written, uint64_t total) {
+           progress("packing weights", kAfterCode + (1 - kAfterCode) * written / total);
+         },
+         gguf});
     if (!sizes)
       return sizes.takeError();
     report.sizes = *sizes;

@@ -284,6 +284,16 @@ Value KernelBuilder::table(llvm::ArrayRef<uint8_t> bytes) {
   return address;
 }
 
+Value KernelBuilder::gather(Value base, Value offsets) {
+  int64_t n = cast<VectorType>(offsets.getType()).getDimSize(0);
+  Value places = LLVM::GEPOp::create(builder, loc, VectorType::get({n}, ptr()), i8(), base,
+                                     llvm::ArrayRef<LLVM::GEPArg>{offsets});
+  Type words = vec(n, i32());
+  Value all = constInt(vec(n, builder.getI1Type()), 1);
+  return LLVM::masked_gather::create(builder, loc, words, places, all, zero(words),
+                                     builder.getI32IntegerAttr(4));
+}
+
 void KernelBuilder::prefetch(Value pointer) {
   // rw 0 = read, hint 2 = second-level cache, cache 1 = data.
   LLVM::Prefetch::create(builder, loc, pointer, builder.getI32IntegerAttr(0),

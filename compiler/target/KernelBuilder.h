@@ -110,6 +110,8 @@ public:
   Value stack(int64_t bytes);
   // The address of constant bytes, aligned to 64; equal ones are shared.
   Value table(llvm::ArrayRef<uint8_t> bytes);
+  // 32-bit words at `base` plus a byte offset (i32, not negative) in each lane.
+  Value gather(Value base, Value offsets);
   void prefetch(Value pointer); // towards the second-level cache
 
   // ---- Control

@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 import arm
 import bench
 import errors
+import quantize
 import smollm2
 import sweep
 import text
@@ -33,6 +34,7 @@ PARTS = [
     ("errors", lambda suite, tools, o: errors.run(suite, tools)),
     ("text", lambda suite, tools, o: text.run(suite, tools)),
     ("bench", lambda suite, tools, o: bench.run(suite, tools)),
+    ("quantize", lambda suite, tools, o: quantize.run(suite, tools)),
 ]
 SPREAD = [
     ("tiny", lambda suite, tools, o: tiny.run(suite, tools)),

@@ -9,7 +9,6 @@ from harness import Skip, expect, mean_kl
 from reference import nmse
 
 MODELS = ["llama", "mistral", "qwen2", "qwen3", "smollm3", "granite", "phi3", "olmo2", "ministral3"]
-TYPES = ["f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k_s", "q4_k_m", "q5_k_m", "q6_k"]
 VOCABULARIES = ["llama-bpe", "llama-spm", "phi-3", "qwen2", "gpt-2", "falcon", "mpt", "refact", "starcoder",
                 "deepseek-coder"]
 EXACT_BAR, MODEL_BAR, CLEAR = 1e-4, 3e-3, 0.05
@@ -139,7 +138,7 @@ def run(suite, tools, shared, smollm2):
     for name in MODELS:
         suite.run(f"sweep model {name}", model, tools, shared / "models" / name)
         suite.run(f"sweep folder {name}", published, tools, shared / "models" / name)
-    for kind in TYPES:
+    for kind in json.loads((shared / "quants" / "ref.json").read_text())["files"]:
         suite.run(f"sweep type {kind}", quant, tools, shared / "quants", kind)
     for name in VOCABULARIES:
         suite.run(f"sweep vocabulary {name}", vocabulary, tools, shared / "vocabs", name)

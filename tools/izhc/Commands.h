@@ -27,6 +27,11 @@ struct InspectArguments {
 };
 int inspect(const InspectArguments &arguments);
 
+struct ExportArguments {
+  std::string file, output;
+};
+int exportModel(const ExportArguments &arguments);
+
 int listTargets();
 
 struct TokenizeArguments {

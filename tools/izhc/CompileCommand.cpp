@@ -91,6 +91,7 @@ static void printStats(const CompileReport &report, llvm::raw_ostream &out) {
   printWeights(report, out);
   line("constants", sizes.constants);
   line("tokenizer", sizes.tokenizer);
+  line("keys for export", sizes.gguf);
   line("plan and tables", sizes.root);
   for (auto &[name, bytes] : report.codeBytes)
     line("code " + name, bytes);

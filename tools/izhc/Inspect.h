@@ -6,10 +6,17 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
+namespace izh::schema {
+struct Artifact;
+}
+
 namespace izhc::tool {
 
 // True if the file begins like an .izh file.
 bool isArtifact(llvm::ArrayRef<uint8_t> bytes);
+
+// The tables of an .izh file, verified; they point into the file.
+llvm::Expected<const izh::schema::Artifact *> readRoot(const MappedFile &file);
 
 // Prints what is in the file, for people or as one JSON object.
 llvm::Error inspectArtifact(const MappedFile &file, bool json);

@@ -17,6 +17,8 @@ namespace {
 
 namespace schema = izh::schema;
 
+} // namespace
+
 llvm::Expected<const schema::Artifact *> readRoot(const MappedFile &file) {
   llvm::ArrayRef<uint8_t> bytes = file.bytes();
   schema::Header header;
@@ -41,6 +43,8 @@ llvm::Expected<const schema::Artifact *> readRoot(const MappedFile &file) {
     return makeError("{0} is damaged: its tables are malformed", file.path());
   return schema::GetArtifact(root);
 }
+
+namespace {
 
 llvm::StringRef text(const flatbuffers::String *string) {
   return string ? llvm::StringRef(string->c_str(), string->size()) : llvm::StringRef();

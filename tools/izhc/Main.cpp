@@ -100,6 +100,15 @@ void addInspect(CLI::App &app, InspectArguments &arguments, Action &action) {
   command->callback([&] { action = [&] { return inspect(arguments); }; });
 }
 
+void addExport(CLI::App &app, ExportArguments &arguments, Action &action) {
+  CLI::App *command = app.add_subcommand(
+      "export", "Writes the weights of an .izh file as a GGUF file, bit for bit.");
+  addText(command, "FILE", "", arguments.file, "an .izh file that was compiled from a .gguf file")
+      ->required();
+  addText(command, "-o,--output", "FILE", arguments.output, "the .gguf file to write")->required();
+  command->callback([&] { action = [&] { return exportModel(arguments); }; });
+}
+
 void addTokenize(CLI::App &app, TokenizeArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand(
       "tokenize", "Prints the ids that the compiled model will see, as a JSON list.");
@@ -182,12 +191,14 @@ int run(int count, char **words) {
   CompileArguments compileArguments;
   compileArguments.commandLine = quoteWords(count, words);
   InspectArguments inspectArguments;
+  ExportArguments exportArguments;
   TokenizeArguments tokenizeArguments;
   CheckArguments checkArguments;
   RenderArguments renderArguments;
   Action action;
   addCompile(app, compileArguments, action);
   addInspect(app, inspectArguments, action);
+  addExport(app, exportArguments, action);
   app.add_subcommand("targets", "Lists what can be compiled for.")->callback([&] {
     action = [] { return listTargets(); };
   });

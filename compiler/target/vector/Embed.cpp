@@ -6,6 +6,7 @@
 // minimum.
 
 #include "compiler/formats/PackedLayout.h"
+#include "compiler/target/GridCode.h"
 #include "compiler/target/vector/VectorLowering.h"
 
 namespace izhc {
@@ -29,6 +30,7 @@ private:
   Value packedSixBits(Value unit, Value row, int64_t chunk);
   Value packedEight(Value unit, Value row, int64_t chunk);
   Value scaleAt(Value unit, Value row, int64_t kk);
+  void emitGridScales(Value unit, Value row);
   Value wordAt(Value pointer, Value row, int64_t offset);
   Value halfAt(Value pointer, Value row, int64_t offset);
   // The four bytes of an i32, lowest first.
@@ -107,6 +109,12 @@ void Embed::emitFloats(Value tile, Value row, Value out) {
 
 void Embed::emitUnit(Value unit, Value row, Value out, int64_t weights) {
   emitScales(unit, row);
+  if (format.grid)
+    return k.loop(k.constI64(0), k.constI64(weights), 1, [&](Value weight) {
+      Value code = GridCode(k, layout).code(unit, row, weight);
+      Value scale = k.load(k.f32(), k.at(scales, k.mul(k.div(weight, span), 4)), 4);
+      storeOut(k.mul(scale, k.intToFloat(code)), k.at(out, k.mul(weight, 4)));
+    });
   int64_t whole = weights / layout.chunkWeights;
   k.loop(k.constI64(0), k.constI64(whole), 1,
          [&](Value chunk) { emitCodes(unit, row, out, chunk, layout.chunkWeights); });
@@ -125,8 +133,12 @@ Value Embed::halfAt(Value pointer, Value row, int64_t offset) {
 // The scale of the block with weight kk of the unit, times the format's factor.
 Value Embed::scaleAt(Value unit, Value row, int64_t kk) {
   Value factor = k.constFloat(k.f32(), format.factor);
+  if (format.grid && !layout.headBytes) {
+    Value bits = GridCode(k, layout).element(FieldRole::Scale, unit, row, k.constI64(0));
+    return k.mul(k.halfToFloat(k.truncate(bits, k.i16())), factor);
+  }
   if (format.scaleKind == ScaleKind::Half)
-    return halfAt(unit, row, layout.scaleOffset(kk));
+    return k.mul(halfAt(unit, row, layout.scaleOffset(kk)), factor);
   int64_t byteOfRow = format.scaleKind == ScaleKind::PerSub ? kk / format.subWeights : kk / 32;
   int64_t bytesOfRow = layout.unitWeights / span;
   Value at = k.at(k.at(unit, k.mul(row, bytesOfRow)), byteOfRow);
@@ -139,6 +151,8 @@ Value Embed::scaleAt(Value unit, Value row, int64_t kk) {
 
 // Fills `scales` and `minima` for a unit.
 void Embed::emitScales(Value unit, Value row) {
+  if (layout.subs == SubScales::InWords)
+    return emitGridScales(unit, row);
   if (layout.subs != SubScales::None && format.scaleKind != ScaleKind::PerSub) {
     for (int64_t chunk = 0; chunk < layout.unitWeights / layout.chunkWeights; ++chunk)
       emitSubScales(unit, row, chunk);
@@ -168,6 +182,17 @@ Value Embed::packedSixBits(Value unit, Value row, int64_t chunk) {
   low = k.andBits(k.shrU(low, chunk % 2 * 4), 0x0f0f0f0f);
   high = k.andBits(k.shrU(high, 2 * chunk), 0x03030303);
   return k.orBits(low, k.shl(high, 4));
+}
+
+// Scales of a grid's sub-blocks.
+void Embed::emitGridScales(Value unit, Value row) {
+  GridCode code(k, layout);
+  Value d = scaleAt(unit, row, 0);
+  for (int64_t i = 0; i < layout.unitWeights / span; ++i) {
+    Value sub = k.mul(code.element(FieldRole::Sub, unit, row, k.constI64(i)), format.subStep);
+    sub = k.add(sub, -int64_t(format.subZero));
+    k.store(k.mul(d, k.intToFloat(sub)), k.at(scales, 4 * i), 4);
+  }
 }
 
 void Embed::emitSubScales(Value unit, Value row, int64_t chunk) {

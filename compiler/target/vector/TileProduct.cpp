@@ -134,11 +134,22 @@ TileProduct::Values TileProduct::dots(llvm::MutableArrayRef<WeightReader::Planes
   return sums;
 }
 
-// Puts the six-bit sub-scales of a unit into the scratch, if the format has such.
-void TileProduct::unpackSubs(const Parts &parts, Value unit, llvm::ArrayRef<Value> halves) {
-  for (int64_t p = 0; p < parts.count && reader.unpacksSubs(); ++p)
-    reader.unpackSubs(k.at(k.at(parts.bytes, unit), p * 4 * lanes), halves[p],
-                      k.at(parts.scratch, p * 4 * lanes));
+// Puts into the scratch what the format's units have to be unpacked to.
+void TileProduct::unpackUnit(const Parts &parts, llvm::ArrayRef<Value> bytes,
+                             llvm::ArrayRef<Value> halves) {
+  for (int64_t p = 0; p < parts.count; ++p) {
+    Value scratch = k.at(parts.scratch, p * 4 * lanes);
+    if (reader.unpacksSubs())
+      reader.unpackSubs(bytes[p], halves[p], scratch);
+    if (reader.expands())
+      reader.expandCodes(bytes[p], scratch);
+  }
+}
+
+// Where the codes of a unit begin.
+Value TileProduct::codesOf(const Parts &parts, Value unit) {
+  return reader.expands() ? k.at(parts.scratch, WeightReader::kCodesInScratch)
+                          : k.at(parts.bytes, unit);
 }
 
 // Activations of 64-weight chunk number `chunk`.
@@ -172,7 +183,7 @@ TileProduct::Values TileProduct::block32Units(const Parts &parts, Value first, i
         Values scales, minima;
         for (int64_t b = 0; b < 2; ++b)
           for (Value half : halves) {
-            scales.push_back(reader.scale(half, 32 * b));
+            scales.push_back(reader.scale(Value(), half, 32 * b));
             if (reader.spec.hasMin)
               minima.push_back(reader.minimum(half, 32 * b));
           }
@@ -230,9 +241,10 @@ void TileProduct::chunkOfBlock256(const Parts &parts, Value unit, Value chunk,
                                   const ActPlace &place, int64_t rows, Values &sums) {
   const FormatSpec &spec = reader.spec;
   Value offset = k.mul(chunk, reader.layout.chunkBytes);
-  Values bytes = spread(k.at(k.at(parts.bytes, unit), offset), parts.count, 4 * lanes);
+  Values bytes = spread(k.at(codesOf(parts, unit), offset), parts.count, 4 * lanes);
   Value subs = k.at(parts.scratch, k.mul(chunk, 64));
-  fetchAhead(rows, bytes[0], reader.layout.chunkBytes);
+  if (!reader.expands())
+    fetchAhead(rows, bytes[0], reader.layout.chunkBytes);
   llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
   Values dwords;
   for (int64_t p = 0; p < parts.count && reader.hasSubs(); ++p)
@@ -284,12 +296,13 @@ TileProduct::Values TileProduct::block256Units(const Parts &parts, Value first, 
                   Value unit = k.mul(u, reader.layout.unitBytes);
                   Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
                   Values scales, minima;
-                  for (Value half : halves) {
-                    scales.push_back(reader.scale(half, 0));
+                  Values bytes = spread(k.at(parts.bytes, unit), parts.count, 4 * lanes);
+                  for (int64_t p = 0; p < parts.count; ++p) {
+                    scales.push_back(reader.scale(bytes[p], halves[p], 0));
                     if (hasMin)
-                      minima.push_back(k.neg(reader.minimum(half, 0)));
+                      minima.push_back(k.neg(reader.minimum(halves[p], 0)));
                   }
-                  unpackSubs(parts, unit, halves);
+                  unpackUnit(parts, bytes, halves);
                   Value firstChunk = k.mul(u, 4);
                   Values sums = k.loop(k.constI64(0), k.constI64(4), k.constI64(1),
                                        zeros(hasMin ? 2 * count : count),
@@ -390,13 +403,14 @@ TileProduct::Values TileProduct::expandedUnits(const Parts &parts, Value first, 
                 [&](Value u, llvm::ArrayRef<Value> carried) {
                   Value unit = k.mul(u, layout.unitBytes);
                   Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
-                  unpackSubs(parts, unit, halves);
+                  Values starts = spread(k.at(parts.bytes, unit), parts.count, 4 * lanes);
+                  unpackUnit(parts, starts, halves);
                   return k.loop(
                       k.constI64(0), k.constI64(chunks), k.constI64(1), carried,
                       [&](Value q, llvm::ArrayRef<Value> carried) {
                         Values sums(carried.begin(), carried.end());
-                        Value offset = k.add(unit, k.mul(q, layout.chunkBytes));
-                        Values bytes = spread(k.at(parts.bytes, offset), parts.count, 4 * lanes);
+                        Value from = k.at(codesOf(parts, unit), k.mul(q, layout.chunkBytes));
+                        Values bytes = spread(from, parts.count, 4 * lanes);
                         Value chunk = k.add(k.mul(u, chunks), q);
                         Value values = k.at(k.at(first, k.mul(chunk, 256)), act.codes);
                         Value subs = k.at(parts.scratch, k.mul(q, 64));
@@ -404,7 +418,7 @@ TileProduct::Values TileProduct::expandedUnits(const Parts &parts, Value first, 
                         for (int64_t kk = 0; kk < 64; kk += step) {
                           Values scales, minima;
                           for (int64_t p = 0; p < parts.count; ++p) {
-                            Value scale = reader.scale(halves[p], kk), minimum;
+                            Value scale = reader.scale(starts[p], halves[p], kk), minimum;
                             if (spec.hasMin)
                               minimum = reader.minimum(halves[p], kk);
                             if (reader.hasSubs()) {

@@ -13,7 +13,9 @@ public:
   using Value = mlir::Value;
 
   // `scratch` is stack memory of kScratchBytes, shared by all products of a function.
-  static constexpr int64_t kScratchBytes = 256;
+  // Sub-scales of a unit of 256, then its codes where they are expanded.
+  static constexpr int64_t kScratchBytes =
+      WeightReader::kCodesInScratch + 256 * PackedLayout::kTileRows;
   TileProduct(KernelFrame &frame, const FormatSpec &format, pack::ActType act, int64_t cols,
               Value scratch);
 
@@ -52,7 +54,8 @@ private:
                    int64_t count, llvm::MutableArrayRef<WeightReader::Planes> planes, Values &sums);
   void chunkOfBlock256(const Parts &parts, Value unit, Value chunk, const ActPlace &place,
                        int64_t rows, Values &sums);
-  void unpackSubs(const Parts &parts, Value unit, llvm::ArrayRef<Value> halves);
+  void unpackUnit(const Parts &parts, llvm::ArrayRef<Value> bytes, llvm::ArrayRef<Value> halves);
+  Value codesOf(const Parts &parts, Value unit);
   ActPlace placeOf(Value first, Value chunk);
   Value rowValue(mlir::Type element, Value base, int64_t row, int64_t offset);
   Values zeros(int64_t count);

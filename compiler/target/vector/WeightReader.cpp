@@ -54,7 +54,9 @@ Value WeightReader::codes(Planes &planes, Value bytes, int64_t kk) {
                                 k.builder.getDenseI8ArrayAttr(table));
 }
 
-Value WeightReader::scale(Value halves, int64_t kk) {
+Value WeightReader::scale(Value bytes, Value halves, int64_t kk) {
+  if (spec.grid && !layout.headBytes)
+    return k.halfToFloat(k.truncate(staticElement(FieldRole::Scale, bytes, 0), k.i16()));
   switch (spec.scaleKind) {
   case ScaleKind::Half:
     break;
@@ -89,6 +91,8 @@ void WeightReader::unpackEight(Value bytes, Value halves, Value scratch) {
 void WeightReader::unpackSubs(Value bytes, Value halves, Value scratch) {
   if (layout.subs == SubScales::SixBitEight)
     return unpackEight(bytes, halves, scratch);
+  if (layout.subs == SubScales::InWords)
+    return unpackWords(bytes, scratch);
   Value packed[3];
   for (int64_t i = 0; i < 3; ++i)
     packed[i] = loadBytes(k.at(bytes, layout.subOffset(0) + 64 * i));
@@ -120,6 +124,8 @@ Value WeightReader::sub(Value dwords, int64_t kk) {
   }
   if (spec.subBits == 4)
     value = k.andBits(value, 15);
+  if (spec.subStep != 1)
+    value = k.mul(value, k.constInt(value.getType(), spec.subStep));
   if (spec.subZero)
     value = k.add(value, -int64_t(spec.subZero));
   return k.intToFloat(value);

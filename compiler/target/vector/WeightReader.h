@@ -37,14 +37,20 @@ public:
 
   // Scale or minimum of the block with weight kk, as float32; a scale of 1
   // where sub-blocks have their own. The format's factor is left out.
-  Value scale(Value halves, int64_t kk);
+  Value scale(Value bytes, Value halves, int64_t kk);
   Value minimum(Value halves, int64_t kk);
 
   bool hasSubs() const { return spec.subWeights != 0; }
+  // Whether codes pass through the scratch: then they lie kCodesInScratch
+  // behind its start.
+  bool expands() const { return spec.grid; }
+  static constexpr int64_t kCodesInScratch = 256;
   // Whether sub-scales pass through the scratch.
   bool unpacksSubs() const {
-    return layout.subs == SubScales::SixBitPacked || layout.subs == SubScales::SixBitEight;
+    return layout.subs != SubScales::None && layout.subs != SubScales::InChunk;
   }
+  // Expands the codes of a unit; addresses as in unpackSubs.
+  void expandCodes(Value bytes, Value scratch);
   // Unpacks six-bit sub-scales of a unit to four vectors at `scratch`
   // (64 bytes a chunk); `scratch` is moved on like `bytes`.
   void unpackSubs(Value bytes, Value halves, Value scratch);
@@ -56,6 +62,14 @@ public:
   Value subMin(Value dwords, int64_t kk);
 
 private:
+  // Grids.
+  Value wordAt(Value bytes, Value word);
+  Value element(FieldRole role, Value bytes, Value block, int64_t index);
+  Value staticElement(FieldRole role, Value bytes, int64_t index);
+  void unpackWords(Value bytes, Value scratch);
+  void expandTernary(Value bytes, Value scratch);
+  void expandGroup(Value bytes, Value block, int64_t group, Value table, Value to);
+  Value negated(Value codes, Value signs);
   // How far a place of a vector of this size is aligned.
   unsigned alignOf(int64_t bytes) const { return unsigned(std::min(bytes, layout.align)); }
   Value loadBytes(Value from) { return k.load(k.vec(4 * lanes, k.i8()), from, alignOf(4 * lanes)); }

@@ -2,6 +2,7 @@
 // record of activations.
 
 #include "targets/reference/codegen/Weights.h"
+#include "compiler/target/GridCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "targets/reference/codegen/Lowering.h"
 
@@ -44,6 +45,8 @@ Weights::Run Weights::run(const Row &row, Value index) const {
   Value inUnit = k.rem(run.first, layout.unitWeights);
   Value unit = k.at(row.tile, k.mul(k.div(run.first, layout.unitWeights), layout.unitBytes));
 
+  run.unit = unit;
+  run.inUnit = inUnit;
   // The scales of a unit's second block lie behind those of its first.
   auto half = [&](int64_t first, int64_t second) {
     Value block = k.div(inUnit, format.blockWeights);
@@ -53,7 +56,11 @@ Weights::Run Weights::run(const Row &row, Value index) const {
   int64_t last = layout.unitWeights - format.blockWeights;
   switch (format.scaleKind) {
   case ScaleKind::Half:
-    run.scale = half(layout.scaleOffset(0), layout.scaleOffset(last));
+    if (format.grid && !layout.headBytes)
+      run.scale = k.halfToFloat(k.truncate(
+          GridCode(k, layout).element(FieldRole::Scale, unit, row.lane, k.constI64(0)), k.i16()));
+    else
+      run.scale = half(layout.scaleOffset(0), layout.scaleOffset(last));
     break;
   case ScaleKind::PowerOfTwo: {
     Value at = k.add(k.mul(row.lane, 2), k.div(inUnit, format.blockWeights));
@@ -112,6 +119,10 @@ void Weights::readSubScales(Run &run, Value unit, Value chunkNumber) const {
     low = k.andBits(shift(low, k.mul(i, 4)), 15);
     high = k.andBits(shift(k.extendU(high, k.i32()), k.mul(i, 2)), 3);
     run.sub = k.orBits(low, k.shl(high, 4));
+  } else if (layout.subs == SubScales::InWords) {
+    Value index = k.div(run.inUnit, format.subWeights);
+    run.sub =
+        k.mul(GridCode(k, layout).element(FieldRole::Sub, unit, run.lane, index), format.subStep);
   } else {
     int64_t stride = layout.subOffset(1) - layout.subOffset(0);
     Value byte = byteAt(k.at(k.at(unit, layout.subOffset(0)), k.mul(chunkNumber, stride)), j);
@@ -127,6 +138,8 @@ void Weights::readSubScales(Run &run, Value unit, Value chunkNumber) const {
 }
 
 Value Weights::code(const Run &run, Value i) const {
+  if (format.grid)
+    return GridCode(k, layout).code(run.unit, run.lane, k.add(run.inUnit, i));
   Value inChunk = k.add(run.inChunk, i);
   // All planes repeat after the weights that one vector of the widest covers.
   int64_t span = 0;

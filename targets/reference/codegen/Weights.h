@@ -27,6 +27,7 @@ public:
     Value sub, subMin; // i32; none: null
     // Address of the chunk of 64 weights that it lies in, and its place there.
     Value chunk, inChunk;
+    Value unit, inUnit; // the same of the unit
     Value lane;
   };
 

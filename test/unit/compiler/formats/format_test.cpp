@@ -36,14 +36,18 @@ TEST(FormatRegistryTest, FindsByNameAndType) {
 
 class QuantizedFormatTest : public testing::TestWithParam<const FormatSpec *> {};
 
+static uint32_t firstBitOf(const BitField &field, uint32_t i) {
+  return field.firstBit + i / field.count * field.repeatStride + i % field.count * field.bitStride;
+}
+
 // What follows from fields is lossless only if no bit is left out or shared.
 TEST_P(QuantizedFormatTest, FieldsCoverEveryBitOnce) {
   const FormatSpec &format = *GetParam();
   std::vector<int> uses(format.blockBytes * 8);
   for (const BitField &field : format.fields)
-    for (uint32_t i = 0; i < field.count; ++i)
+    for (uint32_t i = 0; i < field.count * field.repeats; ++i)
       for (uint32_t bit = 0; bit < field.width; ++bit) {
-        uint32_t at = field.firstBit + i * field.bitStride + bit;
+        uint32_t at = firstBitOf(field, i) + bit;
         ASSERT_LT(at, uses.size());
         ++uses[at];
       }
@@ -53,13 +57,27 @@ TEST_P(QuantizedFormatTest, FieldsCoverEveryBitOnce) {
 TEST_P(QuantizedFormatTest, FieldsGiveEveryElementItsBits) {
   const FormatSpec &format = *GetParam();
   uint32_t code[256] = {}, sub[16] = {}, subMin[16] = {}, scale[1] = {}, min[1] = {};
-  uint32_t *elements[] = {code, scale, min, sub, subMin};
+  uint32_t index[64] = {}, sign[32] = {}, delta[32] = {};
+  uint32_t *elements[] = {code, scale, min, sub, subMin, index, sign, delta};
   for (const BitField &field : format.fields)
-    for (uint32_t i = 0; i < field.count; ++i)
+    for (uint32_t i = 0; i < field.count * field.repeats; ++i)
       elements[static_cast<int>(field.role)][field.firstElement + i] |= ((1u << field.width) - 1)
                                                                         << field.shift;
   for (uint32_t i = 0; i < format.blockWeights; ++i)
     EXPECT_EQ(code[i], (1u << format.codeBits) - 1);
+  if (const Grid *grid = format.grid) {
+    // An index for every entry; ternary ones are bytes, 51 of five weights and
+    // the rest in 4 of four.
+    uint32_t last = grid->isTernary() ? 255 : static_cast<uint32_t>(grid->entries.size()) - 1;
+    uint32_t count = grid->isTernary() ? 52 : format.blockWeights / grid->groupWeights;
+    for (uint32_t i = 0; i < 64; ++i)
+      EXPECT_EQ(index[i], i < count ? last : 0u);
+    uint32_t deltas = grid->deltaWeights ? format.blockWeights / grid->deltaWeights : 0;
+    for (uint32_t i = 0; i < 32; ++i) {
+      EXPECT_EQ(sign[i], (1u << grid->signBits) - 1);
+      EXPECT_EQ(delta[i], i < deltas ? 1u : 0u);
+    }
+  }
   uint32_t subs = format.subWeights ? format.blockWeights / format.subWeights : 0;
   for (uint32_t i = 0; i < 16; ++i) {
     EXPECT_EQ(sub[i], i < subs ? (1u << format.subBits) - 1 : 0u);
@@ -81,7 +99,7 @@ static float valueOf(const FormatSpec &format, const BlockParts &parts, uint32_t
   else
     step = step * scaleValue(format, parts.scale);
   if (format.subWeights && format.scaleKind != ScaleKind::PerSub)
-    step = step * static_cast<float>(parts.sub[sub] - format.subZero);
+    step = step * static_cast<float>(parts.sub[sub] * format.subStep - format.subZero);
   volatile float value =
       step * static_cast<float>(codeOf(format, parts.code[i]) - format.zeroPoint);
   if (!format.hasMin)

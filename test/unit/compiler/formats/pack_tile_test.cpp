@@ -99,6 +99,22 @@ static void packedSubs(const PackedLayout &layout, const uint8_t *unit, int64_t 
     }
 }
 
+// Blocks of grids: d, then everything else in words of four bytes; or all of it.
+static void checkWords(const PackedLayout &layout, const uint8_t *block, const uint8_t *unit,
+                       int64_t row) {
+  const FormatSpec &format = *layout.format;
+  std::vector<uint8_t> rest(block, block + format.blockBytes);
+  for (const BitField &field : format.fields)
+    if (field.role == FieldRole::Scale && field.width == 16) {
+      uint32_t at = field.firstBit / 8;
+      ASSERT_EQ(std::memcmp(unit + 2 * row, block + at, 2), 0);
+      rest.erase(rest.begin() + at, rest.begin() + at + 2);
+      unit += 32;
+    }
+  for (size_t word = 0; word < rest.size() / 4; ++word)
+    ASSERT_EQ(std::memcmp(unit + 64 * word + 4 * row, &rest[4 * word], 4), 0) << word;
+}
+
 TEST_P(PackTileTest, ValuesLieWhereTheHeaderSays) {
   constexpr int64_t kRows = 13;
   int64_t blocks = 5, cols = blocks * format.blockWeights;
@@ -110,6 +126,13 @@ TEST_P(PackTileTest, ValuesLieWhereTheHeaderSays) {
                               &source[row * rowBytes(cols) + k * format.blockBytes],
                               format.blockBytes),
                   0);
+    return;
+  }
+  if (format.grid) {
+    for (int64_t row = 0; row < kRows; ++row)
+      for (int64_t block = 0; block < blocks; ++block)
+        checkWords(layout, &source[row * rowBytes(cols) + block * format.blockBytes],
+                   &tile[block * layout.unitBytes], row);
     return;
   }
   for (int64_t row = 0; row < kRows; ++row)
@@ -149,6 +172,15 @@ TEST_P(PackTileTest, WhatLiesBeyondTheMatrixAddsNothing) {
       for (int64_t row = kRows; row < 16; ++row)
         for (uint32_t byte = 0; byte < format.blockBytes; ++byte)
           ASSERT_EQ(tile[(k * 16 + row) * format.blockBytes + byte], 0);
+    return;
+  }
+  if (format.grid) {
+    // Zeros have the scale 0.
+    for (int64_t row = kRows; row < 16; ++row)
+      for (int64_t at = layout.headBytes; at < layout.tileBytes(cols); at += 4)
+        if (at % layout.unitBytes >= layout.headBytes &&
+            (at % layout.unitBytes - layout.headBytes) / 4 % 16 == row)
+          ASSERT_EQ(tile[at] | tile[at + 1] | tile[at + 2] | tile[at + 3], 0);
     return;
   }
   int64_t allCols = layout.unitsPerRow(cols) * layout.unitWeights;

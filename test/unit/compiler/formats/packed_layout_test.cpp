@@ -18,12 +18,13 @@ struct UnitSize {
 } // namespace
 
 TEST(PackedLayoutTest, UnitsHaveTheSizesOfTheDrawing) {
-  const UnitSize sizes[] = {{"q4_0", 64, 576},     {"q4_1", 64, 640},   {"q5_0", 64, 704},
-                            {"q5_1", 64, 768},     {"q8_0", 64, 1088},  {"q4_k", 256, 2304},
-                            {"q5_k", 256, 2816},   {"q6_k", 256, 3392}, {"f32", 1, 64},
-                            {"f16", 1, 32},        {"bf16", 1, 32},     {"q3_k", 256, 1792},
-                            {"iq4_nl", 64, 576},   {"mxfp4", 64, 544},  {"nvfp4", 64, 576},
-                            {"iq4_xs", 256, 2176}, {"q2_k", 256, 1344}, {"tq2_0", 256, 1056}};
+  const UnitSize sizes[] = {{"q4_0", 64, 576},      {"q4_1", 64, 640},   {"q5_0", 64, 704},
+                            {"q5_1", 64, 768},      {"q8_0", 64, 1088},  {"q4_k", 256, 2304},
+                            {"q5_k", 256, 2816},    {"q6_k", 256, 3392}, {"f32", 1, 64},
+                            {"f16", 1, 32},         {"bf16", 1, 32},     {"q3_k", 256, 1792},
+                            {"iq4_nl", 64, 576},    {"mxfp4", 64, 544},  {"nvfp4", 64, 576},
+                            {"iq4_xs", 256, 2176},  {"q2_k", 256, 1344}, {"tq2_0", 256, 1056},
+                            {"iq2_xxs", 256, 1056}, {"iq1_m", 256, 896}, {"tq1_0", 256, 864}};
   for (const UnitSize &size : sizes) {
     PackedLayout layout(*findFormat(size.name));
     EXPECT_EQ(layout.unitWeights, size.weights) << size.name;

@@ -23,9 +23,12 @@ inline std::vector<uint8_t> randomBlocks(const FormatSpec &format, size_t count,
     if (format.kind != ElementKind::Quantized)
       makeFinite(block + format.blockBytes - 1);
     for (const BitField &field : format.fields) {
-      if (format.scaleKind == ScaleKind::Half &&
-          (field.role == FieldRole::Scale || field.role == FieldRole::Min))
+      bool isHalf = field.role == FieldRole::Scale || field.role == FieldRole::Min;
+      if (format.scaleKind == ScaleKind::Half && isHalf && field.width == 16)
         makeFinite(block + field.firstBit / 8 + 1);
+      // The last four bits of one in pieces: exponents of 8 to 11.
+      else if (format.scaleKind == ScaleKind::Half && isHalf && field.shift == 12)
+        block[field.firstBit / 8] = (block[field.firstBit / 8] & 0x8f) | 0x20;
       if (format.scaleKind == ScaleKind::PowerOfTwo && field.role == FieldRole::Scale)
         block[field.firstBit / 8] &= 0xbf;
       if (format.scaleKind == ScaleKind::PerSub && field.role == FieldRole::Sub)

@@ -1,0 +1,145 @@
+// Tiles back to rows. Everything that the artifact says is checked against its
+// length and against what its formats need before it is used.
+
+#include "compiler/emit/ExportGguf.h"
+#include "compiler/emit/ExportTable.h"
+#include "compiler/emit/OutputFile.h"
+#include "compiler/formats/PackedLayout.h"
+#include "compiler/support/Error.h"
+#include "runtime/schema/artifact_generated.h"
+#include "llvm/Support/MathExtras.h"
+#include <xxhash.h>
+
+namespace izhc::emit {
+namespace {
+
+namespace schema = izh::schema;
+
+// Rows that are unpacked and written at once.
+constexpr uint64_t kWindowBytes = 4 << 20;
+
+llvm::StringRef text(const flatbuffers::String *string) {
+  return string ? llvm::StringRef(string->c_str(), string->size()) : llvm::StringRef();
+}
+
+class Export {
+public:
+  Export(const schema::Artifact &artifact, llvm::ArrayRef<uint8_t> file, OutputFile out)
+      : artifact(artifact), file(file), out(std::move(out)) {}
+
+  llvm::Error run(const ExportTable &table) {
+    if (llvm::Error error = put(table.header))
+      return error;
+    for (const ExportTable::Tensor &tensor : table.tensors) {
+      uint64_t from = written;
+      if (llvm::Error error = putTensor(tensor))
+        return error;
+      if (written - from != tensor.size)
+        return makeError("the table for export gives a tensor {0} bytes, but it has {1}",
+                         tensor.size, written - from);
+      std::vector<uint8_t> padding(llvm::alignTo(written, ExportTable::kAlignment) - written);
+      if (llvm::Error error = put(padding))
+        return error;
+    }
+    return out.keep();
+  }
+
+private:
+  llvm::Error put(llvm::ArrayRef<uint8_t> bytes) {
+    uint64_t at = written;
+    written += bytes.size();
+    return out.write(at, bytes);
+  }
+
+  // A range of a section, if it lies inside of both section and file.
+  llvm::Expected<llvm::ArrayRef<uint8_t>> bytesOf(const schema::Section *section,
+                                                  const schema::Weight &weight) {
+    uint64_t end;
+    if (!section || __builtin_add_overflow(weight.offset(), weight.size(), &end) ||
+        end > section->size() || section->offset() > file.size() ||
+        section->size() > file.size() - section->offset())
+      return makeError("tensor {0} lies outside of the file", quote(text(weight.name())));
+    llvm::ArrayRef<uint8_t> bytes = file.slice(section->offset() + weight.offset(), weight.size());
+    if (XXH3_64bits(bytes.data(), bytes.size()) != weight.hash())
+      return makeError("tensor {0} is damaged: its checksum does not match",
+                       quote(text(weight.name())));
+    return bytes;
+  }
+
+  llvm::Error putTensor(const ExportTable::Tensor &tensor) {
+    if (tensor.weight == ExportTable::kInline)
+      return put(tensor.data);
+    if (!artifact.weights() || tensor.weight >= artifact.weights()->size())
+      return makeError("the table for export names tensor {0}, which is not there", tensor.weight);
+    const schema::Weight &weight = *artifact.weights()->Get(tensor.weight);
+    if (!weight.constant())
+      return putMatrix(weight);
+    llvm::Expected<llvm::ArrayRef<uint8_t>> bytes = bytesOf(artifact.constants_section(), weight);
+    return bytes ? put(*bytes) : bytes.takeError();
+  }
+
+  llvm::Error putMatrix(const schema::Weight &weight) {
+    llvm::StringRef name = text(weight.name());
+    const FormatSpec *format = findFormat(text(weight.format()));
+    if (!format)
+      return makeError("tensor {0} has the type {1}, which this izhc does not know", quote(name),
+                       quote(text(weight.format())));
+    llvm::Expected<llvm::ArrayRef<uint8_t>> bytes = bytesOf(artifact.weights_section(), weight);
+    if (!bytes)
+      return bytes.takeError();
+    constexpr uint64_t kMost = 1ull << 40;
+    uint64_t rows = weight.rows(), cols = weight.cols();
+    PackedLayout layout(*format);
+    if (rows == 0 || cols == 0 || rows > kMost || cols > kMost ||
+        cols % format->blockWeights != 0 || rows > kMost / cols ||
+        uint64_t(layout.matrixBytes(rows, cols)) != bytes->size())
+      return makeError("tensor {0} is {1} x {2} of {3}, which does not make {4} bytes", quote(name),
+                       rows, cols, format->name, bytes->size());
+    uint64_t rowBytes = cols / format->blockWeights * format->blockBytes;
+    uint64_t tileBytes = layout.tileBytes(cols), tiles = bytes->size() / tileBytes;
+    constexpr uint64_t kTileRows = PackedLayout::kTileRows;
+    uint64_t atOnce = std::max<uint64_t>(kWindowBytes / (kTileRows * rowBytes), 1);
+    std::vector<uint8_t> window;
+    for (uint64_t tile = 0; tile < tiles; tile += atOnce) {
+      uint64_t count = std::min(atOnce, tiles - tile);
+      uint64_t first = tile * kTileRows, some = std::min(count * kTileRows, rows - first);
+      window.resize(some * rowBytes);
+      for (uint64_t i = 0; i < count; ++i)
+        unpackTile(layout, bytes->data() + (tile + i) * tileBytes,
+                   std::min(kTileRows, some - i * kTileRows), rowBytes, cols,
+                   window.data() + i * kTileRows * rowBytes);
+      if (llvm::Error error = put(window))
+        return error;
+    }
+    return llvm::Error::success();
+  }
+
+  const schema::Artifact &artifact;
+  llvm::ArrayRef<uint8_t> file;
+  OutputFile out;
+  uint64_t written = 0;
+};
+
+} // namespace
+
+llvm::Error exportGguf(const schema::Artifact &artifact, llvm::ArrayRef<uint8_t> file,
+                       llvm::StringRef path) {
+  const schema::Section *section = artifact.gguf_section();
+  if (!section || section->size() == 0)
+    return makeError("the artifact was not made from a GGUF file, or by an older izhc: what a GGUF "
+                     "file says of the model is not in it; compile a GGUF file of the model");
+  if (section->offset() > file.size() || section->size() > file.size() - section->offset())
+    return makeError("the table for export lies outside of the file");
+  llvm::ArrayRef<uint8_t> bytes = file.slice(section->offset(), section->size());
+  if (XXH3_64bits(bytes.data(), bytes.size()) != section->hash())
+    return makeError("the table for export is damaged: its checksum does not match");
+  llvm::Expected<ExportTable> table = readExportTable(bytes);
+  if (!table)
+    return table.takeError();
+  llvm::Expected<OutputFile> out = OutputFile::create(path);
+  if (!out)
+    return out.takeError();
+  return Export(artifact, file, std::move(*out)).run(*table);
+}
+
+} // namespace izhc::emit

@@ -1,0 +1,184 @@
+// The section: whether it is compressed (u32), size of the content (u64),
+// content. The content: size (u64) and bytes of the GGUF header, number of
+// tensors (u32), of each: weight (u32), size (u64), bytes if it is inline.
+
+#include "compiler/emit/ExportTable.h"
+#include "compiler/import/ByteReader.h"
+#include "compiler/support/Error.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Compression.h"
+#include "llvm/Support/MathExtras.h"
+#include <cstring>
+
+namespace izhc::emit {
+namespace {
+
+// Tensors that the plan has turned into something else are tables of
+// frequencies and the like.
+constexpr uint64_t kMostInline = 1 << 20;
+// Far above any vocabulary, and below what would hurt.
+constexpr uint64_t kMostContent = 1 << 30;
+
+class Bytes {
+public:
+  template <typename T> Bytes &put(T value) {
+    uint8_t raw[sizeof(T)];
+    memcpy(raw, &value, sizeof(T));
+    bytes.insert(bytes.end(), raw, raw + sizeof(T));
+    return *this;
+  }
+  Bytes &append(llvm::ArrayRef<uint8_t> more) {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+    return *this;
+  }
+  Bytes &string(llvm::StringRef text) {
+    put<uint64_t>(text.size());
+    return append({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+  }
+  std::vector<uint8_t> bytes;
+};
+
+constexpr uint32_t kGgufMagic = 0x46554747, kGgufVersion = 3;
+
+// Keys that are of the file and not of the model.
+bool isOfTheFile(llvm::StringRef key) {
+  return key == "general.alignment" || key.starts_with("split.");
+}
+
+// The tensor's place in the artifact: a matrix, or a vector that is the
+// tensor's own values.
+llvm::StringMap<uint32_t> placesOf(const Plan &plan) {
+  llvm::StringMap<uint32_t> places;
+  uint32_t number = 0;
+  for (const Weight &weight : plan.weights)
+    places[weight.name] = number++;
+  for (const Constant &constant : plan.constants) {
+    if (constant.values.empty())
+      places[constant.name] = number;
+    ++number;
+  }
+  return places;
+}
+
+// False if the tensor is neither in the plan nor small.
+bool placeTensor(const TensorInfo &info, const Plan &plan, const llvm::StringMap<uint32_t> &places,
+                 ExportTable::Tensor &tensor, uint32_t &type) {
+  auto found = places.find(info.name);
+  type = info.ggufType;
+  if (found != places.end() && found->second < plan.weights.size()) {
+    const Weight &weight = plan.weights[found->second];
+    type = weight.format->ggufType;
+    tensor = {found->second, info.bytes, {}};
+    return weight.format == info.format && weight.rows == info.rows() && weight.cols == info.cols();
+  }
+  if (found != places.end()) {
+    type = findFormat("f32")->ggufType;
+    tensor = {found->second, uint64_t(info.elements()) * 4, {}};
+    return plan.constants[found->second - plan.weights.size()].count == uint64_t(info.elements());
+  }
+  if (!info.format || info.bytes > kMostInline)
+    return false;
+  tensor = {ExportTable::kInline, info.bytes, std::vector<uint8_t>(info.bytes)};
+  info.readRows(0, info.rows(), tensor.data.data());
+  return true;
+}
+
+std::vector<uint8_t> compressed(llvm::ArrayRef<uint8_t> content) {
+  Bytes section;
+  bool packs = llvm::compression::zstd::isAvailable();
+  section.put<uint32_t>(packs).put<uint64_t>(content.size());
+  if (!packs)
+    return section.append(content).bytes;
+  llvm::SmallVector<uint8_t, 0> packed;
+  llvm::compression::zstd::compress(content, packed);
+  return section.append(packed).bytes;
+}
+
+} // namespace
+
+std::vector<uint8_t> buildExportTable(const ModelSource &source, const Plan &plan) {
+  std::vector<ExportKey> keys = source.exportKeys();
+  if (keys.empty())
+    return {};
+  llvm::erase_if(keys, [](const ExportKey &key) { return isOfTheFile(key.name); });
+  Bytes header, table;
+  header.put(kGgufMagic).put(kGgufVersion);
+  header.put<uint64_t>(source.tensors().size()).put<uint64_t>(keys.size());
+  for (const ExportKey &key : keys)
+    header.string(key.name).append(key.value);
+  llvm::StringMap<uint32_t> places = placesOf(plan);
+  table.put<uint32_t>(source.tensors().size());
+  uint64_t offset = 0;
+  for (const TensorInfo &info : source.tensors()) {
+    ExportTable::Tensor tensor;
+    uint32_t type = 0;
+    if (!placeTensor(info, plan, places, tensor, type))
+      return {};
+    header.string(info.name).put<uint32_t>(info.shape.size());
+    for (int64_t size : info.shape)
+      header.put<uint64_t>(size);
+    header.put(type).put(offset);
+    offset = llvm::alignTo(offset + tensor.size, ExportTable::kAlignment);
+    table.put(tensor.weight).put(tensor.size).append(tensor.data);
+  }
+  header.bytes.resize(llvm::alignTo(header.bytes.size(), ExportTable::kAlignment));
+  Bytes content;
+  content.put<uint64_t>(header.bytes.size()).append(header.bytes).append(table.bytes);
+  return compressed(content.bytes);
+}
+
+static llvm::Expected<std::vector<uint8_t>> contentOf(llvm::ArrayRef<uint8_t> section) {
+  auto malformed = [] { return makeError("the table for export is malformed"); };
+  if (section.size() < 12)
+    return malformed();
+  uint32_t packed = ByteReader::decode<uint32_t>(section.data());
+  uint64_t size = ByteReader::decode<uint64_t>(section.data() + 4);
+  llvm::ArrayRef<uint8_t> rest = section.drop_front(12);
+  if (packed > 1 || size > kMostContent)
+    return malformed();
+  if (!packed)
+    return size == rest.size() ? llvm::Expected<std::vector<uint8_t>>(rest.vec()) : malformed();
+  std::vector<uint8_t> content(size);
+  size_t got = size;
+  if (!llvm::compression::zstd::isAvailable())
+    return makeError("the table for export is compressed, and this izhc was built without zstd");
+  if (llvm::Error error = llvm::compression::zstd::decompress(rest, content.data(), got)) {
+    llvm::consumeError(std::move(error));
+    return malformed();
+  }
+  return got == size ? llvm::Expected<std::vector<uint8_t>>(std::move(content)) : malformed();
+}
+
+llvm::Expected<ExportTable> readExportTable(llvm::ArrayRef<uint8_t> section) {
+  llvm::Expected<std::vector<uint8_t>> content = contentOf(section);
+  if (!content)
+    return content.takeError();
+  llvm::ArrayRef<uint8_t> left = *content;
+  bool ok = true;
+  auto take = [&](uint64_t count) {
+    ok &= count <= left.size();
+    llvm::ArrayRef<uint8_t> taken = left.take_front(ok ? count : 0);
+    left = left.drop_front(taken.size());
+    return taken;
+  };
+  auto number = [&]<typename T>(T) {
+    llvm::ArrayRef<uint8_t> raw = take(sizeof(T));
+    return ok ? ByteReader::decode<T>(raw.data()) : T(0);
+  };
+  ExportTable table;
+  table.header = take(number(uint64_t())).vec();
+  uint32_t count = number(uint32_t());
+  for (uint32_t i = 0; i < count && ok; ++i) {
+    ExportTable::Tensor tensor;
+    tensor.weight = number(uint32_t());
+    tensor.size = number(uint64_t());
+    if (tensor.weight == ExportTable::kInline)
+      tensor.data = take(tensor.size).vec();
+    table.tensors.push_back(std::move(tensor));
+  }
+  if (!ok || !left.empty())
+    return makeError("the table for export is malformed");
+  return std::move(table);
+}
+
+} // namespace izhc::emit

@@ -1,0 +1,81 @@
+"""Quantizing by the compiler and writing GGUF files back: types, errors of the
+weights, and that what is written computes the same."""
+
+import numpy as np
+
+import blocks
+import gguf
+import make_gguf
+from harness import expect
+from reference import Model, nmse
+from tiny import BLOCK256_BAR, ids_of
+
+# Recipe, what most matrices become, their largest relative error. The weights
+# are normal; plain rounding with one scale for 32 has .090 (4 bits), .0060 (8).
+RECIPES = [("q4_k_m", "q4_k", .075), ("q4_0", "q4_0", .088), ("q8_0", "q8_0", .0060)]
+
+
+def make(tools):
+    path = tools.work / "floats.gguf"
+    make_gguf.make([str(path), "--arch=qwen3", "--kind=f32", "--layers=2"])
+    return path
+
+
+def recipe(tools, source, name, kind, bar):
+    """The recipe's types, errors below the bar, and the file has the artifact's logits."""
+    artifact = tools.compile(source, f"{name}.izh", "--quant", name, "--target=native")
+    back = tools.work / f"{name}.gguf"
+    tools.call("izhc", "export", artifact, "-o", back)
+    before, after = gguf.read(source)[1], gguf.read(back)[1]
+    expect(list(before) == list(after), "the tensors are others")
+    worst = 0
+    for tensor, stored in after.items():
+        expect(stored.shape == before[tensor].shape, f"{tensor} is {stored.shape}")
+        wanted = "f32" if len(stored.shape) == 1 else kind
+        if stored.kind != wanted and len(stored.shape) > 1:
+            expect(stored.kind in ("q6_k", "q5_k"), f"{tensor} is {stored.kind}")
+        was, now = blocks.decode(before[tensor]), blocks.decode(stored)
+        if stored.kind == kind:
+            worst = max(worst, np.sqrt(((was - now)**2).sum() / (was**2).sum()))
+    expect(worst <= bar, f"the weights are off by {worst:.4f}, over {bar}")
+    ids = ids_of(24, before["token_embd.weight"].shape[0])
+    same = tools.logits(tools.compile(back, f"{name}-back.izh", "--target=native"), ids)
+    logits = tools.logits(artifact, ids)
+    expect(np.array_equal(logits, same), "the exported file has other logits")
+    error = nmse(logits, Model(back).logits(ids))
+    expect(error <= BLOCK256_BAR, f"NMSE {error:.2e} of the logits")
+    return f"weights {worst:.4f}, logits {error:.1e}"
+
+
+def bits_back(tools):
+    """Every byte of every tensor and every key comes back."""
+    source, back = tools.work / "mixed.gguf", tools.work / "mixed-back.gguf"
+    make_gguf.make([str(source), "--arch=llama", "--kind=q4_1", "--override=attn_v=q6_k", "--override=ffn_up=q5_0",
+                    "--override=ffn_down=f16", "--override=output=q8_0", "--width=256"])
+    tools.call("izhc", "export", tools.compile(source, "mixed.izh", "--target=native"), "-o", back)
+    (keys, tensors), (keys_back, tensors_back) = gguf.read(source), gguf.read(back)
+    expect(keys == keys_back, "the keys are others")
+    expect(list(tensors) == list(tensors_back), "the tensors are others")
+    for name, tensor in tensors.items():
+        got = tensors_back[name]
+        expect((tensor.kind, tensor.shape) == (got.kind, got.shape), f"{name} is {got.kind} {got.shape}")
+        expect(tensor.data == got.data, f"the bytes of {name} are others")
+    return f"{len(tensors)} tensors"
+
+
+def refusals(tools, source):
+    out = tools.work / "refused.gguf"
+    tools.refused("izhc", "compile", source, "--quant", "q9", "-o", out, says=["no recipe 'q9'", "q4_k_m"])
+    tools.refused("izhc", "compile", source, "--tensor-type", "nothing=q8_0", "-o", out, says=["'nothing=q8_0'"])
+    tools.refused("izhc", "compile", source, "--imatrix", source, "-o", out, says=["--quant"], status=2)
+    tools.refused("izhc", "export", source, "-o", out, says=[source.name, "no .izh file"])
+
+
+def run(suite, tools):
+    source = suite.make("quantize: a model of floats", make, tools)
+    if not source:
+        return
+    for name, kind, bar in RECIPES:
+        suite.run(f"quantize {name}", recipe, tools, source, name, kind, bar)
+    suite.run("export gives back every bit", bits_back, tools)
+    suite.run("quantize and export refuse", refusals, tools, source)

@@ -1,0 +1,123 @@
+// Recipes and choices on a model in memory: which tensors change, what their
+// rows become, and what is refused.
+
+#include "compiler/formats/Encode.h"
+#include "compiler/import/QuantizedSource.h"
+#include "test/unit/compiler/import/open.h"
+
+#include <cmath>
+#include <fstream>
+
+using namespace izhc;
+using namespace izhc::test;
+
+static const char *const kMatrices[] = {"blk.0.attn_v.weight", "blk.0.attn_q.weight"};
+
+static float weight(int64_t i) { return std::sin(0.37f * i); }
+
+static GgufWriter model(uint32_t type = 0) {
+  GgufWriter writer;
+  writer.string("general.architecture", "test").u32("general.file_type", 0);
+  Bytes content;
+  ByteWriter floats;
+  for (int64_t i = 0; i < 4 * 256; ++i)
+    floats.put(weight(i));
+  // 4 rows of 4-bit blocks are shorter; what they hold is of no matter.
+  content = type == 0 ? floats.bytes : Bytes(4 * 8 * 18, 0);
+  for (const char *name : kMatrices)
+    writer.tensor(name, {256, 4}, type, content);
+  writer.tensor("blk.0.attn_norm.weight", {4}, 0, Bytes(16));
+  return writer;
+}
+
+namespace {
+// Keeps the bytes that the source reads.
+struct Quantized {
+  Bytes bytes;
+  llvm::Expected<std::unique_ptr<ModelSource>> source;
+
+  Quantized(const GgufWriter &writer, const QuantizeOptions &options)
+      : bytes(writer.build()), source(open(options)) {}
+  ~Quantized() {
+    if (!source)
+      llvm::consumeError(source.takeError());
+  }
+  std::string message() { return source ? "" : llvm::toString(source.takeError()); }
+  ModelSource *operator->() { return source->get(); }
+
+private:
+  llvm::Expected<std::unique_ptr<ModelSource>> open(const QuantizeOptions &options) {
+    auto model = openGgufBytes("test.gguf", bytes);
+    if (!model)
+      return model.takeError();
+    return quantizeSource(std::move(*model), options);
+  }
+};
+} // namespace
+
+TEST(QuantizedSourceTest, EncodesTheRowsOfMatrices) {
+  Quantized model(::model(), {"q4_0", {}, ""});
+  const TensorInfo *tensor = model->findTensor("blk.0.attn_q.weight");
+  ASSERT_TRUE(tensor);
+  EXPECT_EQ(tensor->format->name, "q4_0");
+  EXPECT_EQ(tensor->bytes, 4u * 8 * 18);
+  Bytes got(2 * 8 * 18), block(18);
+  tensor->readRows(1, 2, got.data());
+  for (int64_t i = 0; i < 16; ++i) {
+    float values[32];
+    for (int64_t k = 0; k < 32; ++k)
+      values[k] = weight(256 + 32 * i + k);
+    encodeBlock(*tensor->format, values, nullptr, block.data());
+    EXPECT_TRUE(std::equal(block.begin(), block.end(), got.begin() + 18 * i)) << i;
+  }
+  EXPECT_EQ(model->findTensor("blk.0.attn_norm.weight")->format->name, "f32");
+}
+
+TEST(QuantizedSourceTest, TakesTheLastChoiceThatMatches) {
+  Quantized model(::model(), {"", {"attn_[qv]=q8_0", "attn_v=q6_k"}, ""});
+  EXPECT_EQ(model->findTensor(kMatrices[0])->format->name, "q6_k");
+  EXPECT_EQ(model->findTensor(kMatrices[1])->format->name, "q8_0");
+}
+
+TEST(QuantizedSourceTest, TellsWhatTypeTheFileIs) {
+  Quantized model(::model(), {"q8_0", {}, ""});
+  std::map<std::string, std::vector<uint8_t>> keys;
+  for (ExportKey &key : model->exportKeys())
+    keys[key.name.str()] = key.value;
+  EXPECT_EQ(keys["general.file_type"], (std::vector<uint8_t>{4, 0, 0, 0, 7, 0, 0, 0}));
+  EXPECT_EQ(keys["general.quantization_version"], (std::vector<uint8_t>{4, 0, 0, 0, 2, 0, 0, 0}));
+  EXPECT_EQ(keys["general.architecture"][0], 8);
+}
+
+TEST(QuantizedSourceTest, RefusesWhatCannotBe) {
+  auto refusal = [](const QuantizeOptions &options, uint32_t type = 0) {
+    return Quantized(model(type), options).message();
+  };
+  EXPECT_NE(refusal({"q9", {}, ""}).find("there is no recipe 'q9'"), std::string::npos);
+  EXPECT_NE(refusal({"", {"attn"}, ""}).find("a regular expression"), std::string::npos);
+  EXPECT_NE(refusal({"", {"attn=q9"}, ""}).find("'q9'"), std::string::npos);
+  EXPECT_NE(refusal({"", {"(=q8_0"}, ""}).find("no regular expression"), std::string::npos);
+  EXPECT_NE(refusal({"", {"ffn=q8_0"}, ""}).find("no tensor of test.gguf"), std::string::npos);
+  EXPECT_NE(refusal({"", {"norm=q8_0"}, ""}).find("vectors keep their type"), std::string::npos);
+  EXPECT_NE(refusal({"q8_0", {}, ""}, 2).find("would change no tensor"), std::string::npos);
+  EXPECT_NE(refusal({"q8_0", {}, "no_such_file"}).find("no_such_file"), std::string::npos);
+}
+
+TEST(QuantizedSourceTest, RefusesTheImportanceOfAnotherModel) {
+  auto with = [](const std::string &name, uint64_t columns) {
+    GgufWriter file;
+    ByteWriter sums;
+    for (uint64_t i = 0; i < columns; ++i)
+      sums.put(1.0f);
+    file.tensor(name + ".in_sum2", {columns}, 0, sums.bytes);
+    file.tensor(name + ".counts", {1}, 0, ByteWriter().put(1.0f).bytes);
+    std::string path = testing::TempDir() + "izh_importance.gguf";
+    Bytes bytes = file.build();
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    return Quantized(model(), {"q4_0", {}, path}).message();
+  };
+  EXPECT_EQ(with("blk.0.attn_q.weight", 256), "");
+  EXPECT_NE(with("blk.0.attn_q.weight", 128).find("has 128 values"), std::string::npos);
+  EXPECT_NE(with("blk.9.attn_q.weight", 256).find("no entry is of a tensor"), std::string::npos);
+}
