@@ -98,3 +98,21 @@ const FormatSpec *izhc::chooseFormat(const Recipe &recipe, const TensorFacts &te
   assert(format && "recipes name formats that exist");
   return fittingFormat(*format, tensor.shape[0]);
 }
+
+static double bitsOf(const FormatSpec &format) {
+  return 8.0 * format.blockBytes / format.blockWeights;
+}
+
+llvm::SmallVector<const FormatSpec *> izhc::formatLadder(const TensorFacts &tensor,
+                                                         const FormatSpec &stored) {
+  llvm::SmallVector<const FormatSpec *> ladder;
+  if (staysAsItIs(tensor))
+    return ladder;
+  for (llvm::StringRef name : {"q2_k", "q3_k", "iq4_xs", "q4_k", "q5_k", "q6_k", "q8_0"}) {
+    const FormatSpec *format = fittingFormat(*findFormat(name), tensor.shape[0]);
+    if (format && bitsOf(*format) < bitsOf(stored) &&
+        (ladder.empty() || bitsOf(*format) > bitsOf(*ladder.back())))
+      ladder.push_back(format);
+  }
+  return ladder;
+}

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/formats/Format.h"
+#include "llvm/ADT/SmallVector.h"
 
 namespace izhc {
 
@@ -34,6 +35,11 @@ struct TensorFacts {
 // nullptr: the tensor stays as it is (vectors, routers, convolutions, rows that
 // are no whole blocks of any format of the recipe).
 const FormatSpec *chooseFormat(const Recipe &recipe, const TensorFacts &tensor);
+
+// Formats to choose from for this tensor, by ascending bits and below those of
+// `stored`, each fitting its rows; empty: the tensor stays as it is.
+llvm::SmallVector<const FormatSpec *> formatLadder(const TensorFacts &tensor,
+                                                   const FormatSpec &stored);
 
 // `format`, or the next one with blocks that divide rows of `cols` weights;
 // nullptr if there is none.

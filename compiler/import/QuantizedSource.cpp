@@ -4,6 +4,7 @@
 #include "compiler/import/QuantizedSource.h"
 #include "compiler/formats/Encode.h"
 #include "compiler/formats/Recipes.h"
+#include "compiler/import/BitBudget.h"
 #include "compiler/import/EncodingReader.h"
 #include "compiler/import/Importance.h"
 #include "compiler/support/Error.h"
@@ -79,6 +80,9 @@ private:
   llvm::Expected<const FormatSpec *> formatFor(const TensorInfo &tensor, const Recipe *recipe,
                                                int64_t layers);
   llvm::Error convert(TensorInfo &tensor, const FormatSpec &format);
+  llvm::Error checkEffect(const QuantizeOptions &options) const;
+  llvm::Error spend(double bitsAWeight, int64_t layers);
+  llvm::Expected<llvm::ArrayRef<float>> importanceOf(const TensorInfo &tensor) const;
 
   std::unique_ptr<ModelSource> inner;
   std::vector<TensorInfo> all;
@@ -169,26 +173,78 @@ QuantizedSource::formatFor(const TensorInfo &tensor, const Recipe *recipe, int64
   return chosen && bits(*chosen) < bits(*tensor.format) ? chosen : nullptr;
 }
 
+llvm::Expected<llvm::ArrayRef<float>>
+QuantizedSource::importanceOf(const TensorInfo &tensor) const {
+  if (!importance)
+    return llvm::ArrayRef<float>();
+  llvm::ArrayRef<float> values = importance->find(tensor.name);
+  int64_t experts = tensor.shape.size() > 2 ? tensor.shape[2] : 1;
+  if (!values.empty() && int64_t(values.size()) != tensor.cols() &&
+      int64_t(values.size()) != tensor.cols() * experts)
+    return makeError("{0}: the importance of {1} has {2} values, but its rows have {3} weights: "
+                     "the file is of another model",
+                     importance->fileName(), quote(tensor.name), values.size(), tensor.cols());
+  return values;
+}
+
 llvm::Error QuantizedSource::convert(TensorInfo &tensor, const FormatSpec &format) {
-  llvm::ArrayRef<float> values;
-  if (importance) {
-    values = importance->find(tensor.name);
-    int64_t experts = tensor.shape.size() > 2 ? tensor.shape[2] : 1;
-    if (!values.empty() && int64_t(values.size()) != tensor.cols() &&
-        int64_t(values.size()) != tensor.cols() * experts)
-      return makeError("{0}: the importance of {1} has {2} values, but its rows have {3} weights: "
-                       "the file is of another model",
-                       importance->fileName(), quote(tensor.name), values.size(), tensor.cols());
-    weighed += !values.empty();
-  }
+  llvm::Expected<llvm::ArrayRef<float>> values = importanceOf(tensor);
+  if (!values)
+    return values.takeError();
+  weighed += !values->empty();
   ++converted;
   tensor.reader =
-      encodingReader(tensor, format, values.vec(),
+      encodingReader(tensor, format, values->vec(),
                      [this](const uint8_t *data, uint64_t bytes) { inner->release(data, bytes); });
   tensor.format = &format;
   tensor.ggufType = format.ggufType;
   tensor.data = nullptr;
   tensor.bytes = uint64_t(tensor.rows()) * tensor.rowBytes();
+  return llvm::Error::success();
+}
+
+// What no --tensor-type names shares the bits that the rest leaves.
+llvm::Error QuantizedSource::spend(double bitsAWeight, int64_t layers) {
+  bool tied = !inner->findTensor("output.weight");
+  double bits = 0;
+  std::vector<BudgetMatrix> matrices;
+  std::vector<TensorInfo *> places;
+  for (TensorInfo &tensor : all) {
+    bits += bitsAWeight * double(tensor.elements());
+    bool named = llvm::any_of(choices, [&](Choice &c) { return c.pattern.match(tensor.name); });
+    llvm::SmallVector<const FormatSpec *> ladder;
+    if (tensor.format && !named)
+      ladder = formatLadder({tensor.name, tensor.shape, layers, tied}, *tensor.format);
+    if (ladder.empty()) {
+      bits -= 8.0 * double(tensor.bytes);
+      continue;
+    }
+    llvm::Expected<llvm::ArrayRef<float>> values = importanceOf(tensor);
+    if (!values)
+      return values.takeError();
+    places.push_back(&tensor);
+    matrices.push_back({&tensor, *values, std::move(ladder)});
+  }
+  std::vector<const FormatSpec *> formats = spendBits(matrices, bits);
+  for (auto [tensor, format] : llvm::zip_equal(places, formats))
+    if (llvm::Error error = convert(*tensor, *format))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error QuantizedSource::checkEffect(const QuantizeOptions &options) const {
+  for (const Choice &choice : choices)
+    if (!choice.matched)
+      return makeError("--tensor-type {0}: no tensor of {1} has a name that matches",
+                       quote(choice.text), fileName());
+  if (converted == 0)
+    return makeError("{0}: {1} would change no tensor: all have as few bits already; leave it out, "
+                     "or start from a file with more bits",
+                     fileName(),
+                     options.recipe.empty() ? "this choice of types" : "--quant " + options.recipe);
+  if (importance && weighed == 0)
+    return makeError("{0}: no entry is of a tensor that is quantized: the file is of another model",
+                     importance->fileName());
   return llvm::Error::success();
 }
 
@@ -234,18 +290,10 @@ llvm::Error QuantizedSource::choose(const QuantizeOptions &options) {
     if (llvm::Error error = convert(tensor, **format))
       return error;
   }
-  for (const Choice &choice : choices)
-    if (!choice.matched)
-      return makeError("--tensor-type {0}: no tensor of {1} has a name that matches",
-                       quote(choice.text), fileName());
-  if (converted == 0)
-    return makeError("{0}: --quant {1} would change no tensor: all have as few bits already; leave "
-                     "it out, or start from a file with more bits",
-                     fileName(), options.recipe);
-  if (importance && weighed == 0)
-    return makeError("{0}: no entry is of a tensor that is quantized: the file is of another model",
-                     importance->fileName());
-  return llvm::Error::success();
+  if (options.targetBits > 0)
+    if (llvm::Error error = spend(options.targetBits, layers))
+      return error;
+  return checkEffect(options);
 }
 
 llvm::Expected<std::unique_ptr<ModelSource>>

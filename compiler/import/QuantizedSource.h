@@ -11,8 +11,10 @@ struct QuantizeOptions {
   std::string recipe;                   // empty: weights stay as they are
   std::vector<std::string> tensorTypes; // PATTERN=TYPE, the last that matches counts
   std::string importance;               // a file; empty: none
+  // Instead of a recipe: bits a weight, over all tensors; 0: not asked for.
+  double targetBits = 0;
 
-  bool empty() const { return recipe.empty() && tensorTypes.empty(); }
+  bool empty() const { return recipe.empty() && tensorTypes.empty() && targetBits == 0; }
 };
 
 // Fails with a sentence if the options name what does not exist, or change

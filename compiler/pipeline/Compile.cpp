@@ -170,6 +170,8 @@ private:
   // For the artifact's provenance.
   std::string recipeText() const {
     std::string text = options.quantize.recipe;
+    if (options.quantize.targetBits > 0)
+      text = llvm::formatv("{0:f2} bits a weight", options.quantize.targetBits);
     for (const std::string &choice : options.quantize.tensorTypes)
       text += (text.empty() ? "" : " ") + choice;
     if (text.empty())

@@ -16,7 +16,8 @@ struct CompileArguments {
   std::string emit = "izh";
   std::string commandLine, importance;
   std::vector<std::string> tensorTypes;
-  unsigned jobs = 0; // threads; 0: all cores
+  double targetBits = 0; // 0: not given
+  unsigned jobs = 0;     // threads; 0: all cores
   bool exact = false, stats = false;
 };
 int compile(const CompileArguments &arguments);

@@ -36,7 +36,8 @@ static std::string defaultOutput(llvm::StringRef model) {
 }
 
 static llvm::Error checkUsage(const CompileArguments &arguments) {
-  if (!arguments.importance.empty() && arguments.quant.empty() && arguments.tensorTypes.empty())
+  if (!arguments.importance.empty() && arguments.quant.empty() && arguments.tensorTypes.empty() &&
+      arguments.targetBits == 0)
     return makeError("--imatrix says what matters when weights are quantized: give --quant too");
   if (arguments.emit != "izh")
     return makeError("--emit={0} is not available yet: compile to .izh and run it with izh-rt",
@@ -134,7 +135,8 @@ int compile(const CompileArguments &arguments) {
   for (auto &target : *targets)
     options.targets.push_back(target.get());
   options.exact = arguments.exact;
-  options.quantize = {arguments.quant, arguments.tensorTypes, arguments.importance};
+  options.quantize = {arguments.quant, arguments.tensorTypes, arguments.importance,
+                      arguments.targetBits};
   options.preTokenizer = arguments.preTokenizer;
   options.printIrAfter = arguments.printIrAfter;
   if (!arguments.printIrAfter.empty())

@@ -83,6 +83,13 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
                    "the type of tensors with names that PATTERN, a regular expression, matches; "
                    "may be given several times")
       ->type_name("PATTERN=TYPE");
+  command
+      ->add_option("--target-bpw", arguments.targetBits,
+                   "instead of a recipe: bits a weight over the whole model, 2 to 32; types are "
+                   "chosen by the errors that they make on a sample of each matrix")
+      ->check(CLI::Range(2.0, 32.0))
+      ->type_name("BITS")
+      ->excludes("--quant");
   addText(command, "--imatrix", "FILE", arguments.importance,
           "how much each column matters (a .gguf or .dat importance matrix), for --quant");
   command->add_option("--emit", arguments.emit, "izh; exe is not available yet (izh)")

@@ -67,8 +67,10 @@ void TileProduct::emit(Value tile, Value first, int64_t rows, Value out, int64_t
   int64_t count = PackedLayout::kTileRows / lanes;
   // One row alone: all parts side by side, so that every line of the stream is
   // finished before the next. Several rows: a pass for each part, for want of
-  // registers; the tile is in the cache by then.
-  if (rows == 1 || count == 1)
+  // registers; the tile is in the cache by then. So too where unpacking takes
+  // more than reading.
+  bool costly = reader.expands() || (!reader.spec.codebook.empty() && !frame.machine.shufflesBytes);
+  if (count == 1 || (rows == 1 && !costly))
     return emitParts({count, tile, tile, scratch}, first, rows, out, outStride);
   k.loop(k.constI64(0), k.constI64(count), 1, [&](Value p) {
     Value wide = k.mul(p, 4 * lanes), narrow = k.mul(p, 2 * lanes);

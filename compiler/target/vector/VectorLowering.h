@@ -14,6 +14,8 @@ struct VectorMachine {
   // The dot instruction takes unsigned codes only: codes of signed formats are
   // read xor 0x80 and corrected by the activations' sums.
   bool unsignedDots = false;
+  // Bytes of a register can be looked up in another.
+  bool shufflesBytes = true;
   // From how many rows a pass on, weights are fetched 8 KiB ahead of their use
   // (0: never). With one row the processor's own prefetching is better; with
   // more its window is too short, and reading and computing would add up.

@@ -64,6 +64,7 @@ public:
     machine.lanes = variant.lanes;
     machine.floats = {variant.modern, variant.modern};
     machine.unsignedDots = variant.dots == DotUnit::Vnni;
+    machine.shufflesBytes = variant.dots != DotUnit::Sse2;
     machine.prefetchRows = variant.modern ? 4 : 0;
     machine.tokenTiles.assign(variant.tokenTiles.begin(), variant.tokenTiles.end());
     if (failed(lowerKernelsToVectors(module, machine)))

@@ -79,6 +79,22 @@ TEST(QuantizedSourceTest, TakesTheLastChoiceThatMatches) {
   EXPECT_EQ(model->findTensor(kMatrices[1])->format->name, "q8_0");
 }
 
+// 2 matrices of 1024 weights and a vector of 4, which keeps its 32 bits.
+TEST(QuantizedSourceTest, SpendsNoMoreThanTheBitsItHas) {
+  double before = 0;
+  for (double bits : {3.5, 4.6, 5.6, 9.0}) {
+    Quantized model(::model(), {"", {}, "", bits});
+    double spent = 0, weights = 0;
+    for (const TensorInfo &tensor : model->tensors()) {
+      spent += 8.0 * tensor.bytes;
+      weights += tensor.elements();
+    }
+    EXPECT_LE(spent, bits * weights) << bits;
+    EXPECT_GT(spent, before) << bits;
+    before = spent;
+  }
+}
+
 TEST(QuantizedSourceTest, TellsWhatTypeTheFileIs) {
   Quantized model(::model(), {"q8_0", {}, ""});
   std::map<std::string, std::vector<uint8_t>> keys;
