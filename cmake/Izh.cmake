@@ -63,3 +63,11 @@ function(izh_test name)
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()
+
+# izh_wide_cpu(NAME) tells a library, as IZH_WIDE_CPU, what compilers call
+# processors with registers of eight floats; where there are none, nothing.
+function(izh_wide_cpu name)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    target_compile_definitions(${name} PRIVATE IZH_WIDE_CPU="avx2")
+  endif()
+endfunction()

@@ -90,7 +90,8 @@ std::vector<uint8_t> compressed(llvm::ArrayRef<uint8_t> content) {
   if (!packs)
     return section.append(content).bytes;
   llvm::SmallVector<uint8_t, 0> packed;
-  llvm::compression::zstd::compress(content, packed);
+  llvm::compression::zstd::compress(content, packed,
+                                    llvm::compression::zstd::BestSizeCompression);
   return section.append(packed).bytes;
 }
 

@@ -135,7 +135,7 @@ public:
     findScales();
     for (int round = 0; round < 2; ++round) {
       double before = error;
-      chooseSubs();
+      chooseSubs(/*diagonals=*/round == 0);
       refitScale();
       if (round && !(error < before))
         break;
@@ -145,7 +145,7 @@ public:
 
 private:
   void findScales();
-  void chooseSubs();
+  void chooseSubs(bool diagonals);
   void refitScale();
   void write(RawBlock &raw);
   double encodeAll(uint8_t (*into)[256], float d, float dmin);
@@ -197,7 +197,7 @@ void SuperBlock::findScales() {
 }
 
 // Each sub-block's integers, among the neighbours of those it has.
-void SuperBlock::chooseSubs() {
+void SuperBlock::chooseSubs(bool diagonals) {
   float step = halfToFloat(d), base = halfToFloat(dmin);
   error = 0;
   int reach = format.hasMin ? 1 : 0;
@@ -207,7 +207,7 @@ void SuperBlock::chooseSubs() {
     for (int a = -1; a <= 1; ++a)
       for (int b = -reach; b <= reach; ++b) {
         int s = oldSub + a, m = oldMin + b;
-        if (s < subLow || s > subHigh || m < 0 || m > subHigh)
+        if ((a && b && !diagonals) || s < subLow || s > subHigh || m < 0 || m > subHigh)
           continue;
         float now = encodeSub(j, step * s, base * m, nullptr);
         if (now < best) {

@@ -16,8 +16,28 @@ namespace {
 constexpr int kLanes = 8;
 typedef float Floats __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+typedef uint8_t Bytes __attribute__((vector_size(kLanes)));
 
-#define IZH_INLINE static inline __attribute__((always_inline))
+#define IZH_ALWAYS_INLINE __attribute__((always_inline))
+#define IZH_INLINE static inline IZH_ALWAYS_INLINE
+
+// Defines `name` twice from the function name##Body, whose callees are all
+// inlined: for any machine, and for those with registers of eight lanes, if the
+// build knows what they are called.
+#ifdef IZH_WIDE_CPU
+#define IZH_CLONES(result, name, parameters, arguments)                                            \
+  __attribute__((target(IZH_WIDE_CPU))) static result name##Wide parameters {                      \
+    return name##Body arguments;                                                                   \
+  }                                                                                                \
+  static result name##Plain parameters { return name##Body arguments; }                            \
+  result formats::name parameters {                                                                \
+    static const bool wide = __builtin_cpu_supports(IZH_WIDE_CPU);                                 \
+    return wide ? name##Wide arguments : name##Plain arguments;                                    \
+  }
+#else
+#define IZH_CLONES(result, name, parameters, arguments)                                            \
+  result formats::name parameters { return name##Body arguments; }
+#endif
 
 IZH_INLINE Floats load(const float *from) {
   Floats value;
@@ -68,7 +88,7 @@ struct BookTable {
   int count;
   float first, middle[16], step[16];
 
-  explicit BookTable(llvm::ArrayRef<int8_t> book) : count(int(book.size()) - 1), first(book[0]) {
+  IZH_ALWAYS_INLINE explicit BookTable(llvm::ArrayRef<int8_t> book) : count(int(book.size()) - 1), first(book[0]) {
     for (int i = 0; i < count; ++i) {
       middle[i] = 0.5f * (book[i] + book[i + 1]);
       step[i] = float(book[i + 1] - book[i]);
@@ -95,7 +115,7 @@ IZH_INLINE Sums bookSums(const Group &group, float inverse, const BookTable &boo
 }
 
 // The weight that is largest in magnitude, with its sign.
-float extremeOf(const Group &group) {
+IZH_INLINE float extremeOf(const Group &group) {
   float extreme = 0;
   for (int i = 0; i < group.count; ++i)
     if (std::abs(group.x[i]) > std::abs(extreme))
@@ -107,7 +127,7 @@ float extremeOf(const Group &group) {
 struct Candidate {
   float gain = 0, scale = 0;
 
-  void take(const Sums &sums) {
+  IZH_ALWAYS_INLINE void take(const Sums &sums) {
     float qq = total(sums.qq), xq = total(sums.xq);
     if (qq > 0 && xq * xq > gain * qq) {
       gain = xq * xq / qq;
@@ -126,28 +146,27 @@ IZH_INLINE float searchScale(float extreme, float low, float high, SumsOf &&sums
   Candidate best;
   float span = std::max(-low, high);
   for (float end : {low, high})
-    for (int i = -9; i <= 9; ++i)
+    for (int i = -8; i <= 8; i += 2)
       best.take(sumsOf((end + 0.1f * i * (span > 16 ? span / 16 : 1)) / extreme));
   for (int i = 0; i < 3 && best.scale != 0; ++i)
     best.take(sumsOf(1 / best.scale));
   return best.scale;
 }
 
-} // namespace
-
-float formats::fitScale(const Group &group, int low, int high) {
-  return searchScale(extremeOf(group), float(low), float(high), [&](float inverse) {
-    return sumsOf(group, inverse, 0, float(low), float(high));
-  });
+IZH_INLINE float fitScaleBody(const Group &group, int low, int high) {
+  return searchScale(extremeOf(group), float(low), float(high),
+                     [&](float inverse) IZH_ALWAYS_INLINE {
+                       return sumsOf(group, inverse, 0, float(low), float(high));
+                     });
 }
 
-float formats::fitBookScale(const Group &group, llvm::ArrayRef<int8_t> book) {
+IZH_INLINE float fitBookScaleBody(const Group &group, llvm::ArrayRef<int8_t> book) {
   BookTable table(book);
-  return searchScale(extremeOf(group), book.front(), book.back(),
-                     [&](float inverse) { return bookSums(group, inverse, table); });
+  return searchScale(
+      extremeOf(group), book[0], book[book.size() - 1],
+      [&](float inverse) IZH_ALWAYS_INLINE { return bookSums(group, inverse, table); });
 }
 
-namespace {
 // Sums that do not depend on codes, in double: differences of them are taken.
 struct Fixed {
   double one = 0, x = 0, xx = 0;
@@ -161,7 +180,7 @@ struct LineSearch {
   Line best = {0, 0};
   double error;
 
-  LineSearch(const Group &group, int levels, bool below)
+  IZH_ALWAYS_INLINE LineSearch(const Group &group, int levels, bool below)
       : group(group), levels(float(levels)), below(below) {
     for (int i = 0; i < group.count; ++i) {
       double w = group.w[i], x = group.x[i];
@@ -173,7 +192,7 @@ struct LineSearch {
   }
 
   // The best line for the codes that (inverse, base) give.
-  void take(float inverse, float base) {
+  IZH_ALWAYS_INLINE void take(float inverse, float base) {
     Sums sums = sumsOf(group, inverse, base, 0, levels);
     double qq = total(sums.qq), q = total(sums.q), xq = total(sums.xq);
     double determinant = fixed.one * qq - q * q;
@@ -186,9 +205,7 @@ struct LineSearch {
       offset = 0;
       step = qq > 0 ? xq / qq : 0;
     }
-    double now = fixed.xx - step * xq - offset * fixed.x;
-    // With a base that was cut the middle term does not vanish.
-    now = fixed.xx - 2 * step * xq - 2 * offset * fixed.x + step * step * qq +
+    double now = fixed.xx - 2 * step * xq - 2 * offset * fixed.x + step * step * qq +
           2 * step * offset * q + offset * offset * fixed.one;
     if (step > 0 && now < error) {
       error = now;
@@ -196,9 +213,8 @@ struct LineSearch {
     }
   }
 };
-} // namespace
 
-Line formats::fitLine(const Group &group, int levels, bool below) {
+IZH_INLINE Line fitLineBody(const Group &group, int levels, bool below) {
   float low = group.x[0], high = group.x[0];
   for (int i = 1; i < group.count; ++i) {
     low = std::min(low, group.x[i]);
@@ -211,15 +227,21 @@ Line formats::fitLine(const Group &group, int levels, bool below) {
     return {0, below ? std::min(low, 0.0f) : low};
   LineSearch search(group, levels, below);
   float spread = levels > 7 ? 1.0f : 0.5f;
-  for (int i = -10; i <= 10; ++i)
+  for (int i = -10; i <= 10; i += 2)
     search.take((levels + 0.1f * i * spread) / (high - low), low);
   for (int i = 0; i < 3 && search.best.step > 0; ++i)
     search.take(1 / search.best.step, search.best.base);
   return search.best;
 }
 
-float formats::encodeLine(const Group &group, float step, float base, int low, int high,
-                          uint8_t *codes) {
+// Codes of eight lanes, which are whole numbers.
+IZH_INLINE void storeCodes(Floats values, uint8_t *to) {
+  Bytes bytes = __builtin_convertvector(__builtin_convertvector(values, Ints), Bytes);
+  std::memcpy(to, &bytes, sizeof(bytes));
+}
+
+IZH_INLINE float encodeLineBody(const Group &group, float step, float base, int low, int high,
+                                uint8_t *codes) {
   float inverse = step != 0 ? 1 / step : 0;
   Floats error = {};
   for (int i = 0; i < group.count; i += kLanes) {
@@ -228,14 +250,13 @@ float formats::encodeLine(const Group &group, float step, float base, int low, i
     Floats rest = x - (q * step + base);
     error += load(group.w + i) * rest * rest;
     if (codes)
-      for (int lane = 0; lane < kLanes; ++lane)
-        codes[i + lane] = static_cast<uint8_t>(static_cast<int>(q[lane]) - low);
+      storeCodes(q - float(low), codes + i);
   }
   return total(error);
 }
 
-float formats::encodeBook(const Group &group, float scale, llvm::ArrayRef<int8_t> book,
-                          uint8_t *codes) {
+IZH_INLINE float encodeBookBody(const Group &group, float scale, llvm::ArrayRef<int8_t> book,
+                                uint8_t *codes) {
   BookTable table(book);
   float inverse = scale != 0 ? 1 / scale : 0;
   Floats error = {};
@@ -245,25 +266,39 @@ float formats::encodeBook(const Group &group, float scale, llvm::ArrayRef<int8_t
     error += load(group.w + i) * rest * rest;
     if (!codes)
       continue;
-    for (int lane = 0; lane < kLanes; ++lane) {
-      int index = 0;
-      for (int step = 0; step < table.count; ++step)
-        index += scaled[lane] > table.middle[step];
-      codes[i + lane] = static_cast<uint8_t>(index);
-    }
+    Ints index = {};
+    for (int step = 0; step < table.count; ++step)
+      index -= scaled > splat(table.middle[step]);
+    Bytes bytes = __builtin_convertvector(index, Bytes);
+    std::memcpy(codes + i, &bytes, sizeof(bytes));
   }
   return total(error);
 }
 
-Moments formats::momentsOf(const Group &group, const uint8_t *codes, int low) {
-  Moments moments;
-  for (int i = 0; i < group.count; ++i) {
-    float q = float(codes[i] + low), wq = group.w[i] * q;
-    moments.qq += wq * q;
-    moments.q += wq;
-    moments.xq += wq * group.x[i];
-    moments.one += group.w[i];
-    moments.x += group.w[i] * group.x[i];
+IZH_INLINE Moments momentsOfBody(const Group &group, const uint8_t *codes, int low) {
+  Sums sums;
+  Floats one = {}, x = {};
+  for (int i = 0; i < group.count; i += kLanes) {
+    Bytes bytes;
+    std::memcpy(&bytes, codes + i, sizeof(bytes));
+    Floats value = load(group.x + i), weight = load(group.w + i);
+    addCodes(sums, value, weight, __builtin_convertvector(bytes, Floats) + float(low));
+    one += weight;
+    x += weight * value;
   }
-  return moments;
+  return {total(sums.qq), total(sums.q), total(sums.xq), total(one), total(x)};
 }
+
+} // namespace
+
+IZH_CLONES(float, fitScale, (const Group &group, int low, int high), (group, low, high))
+IZH_CLONES(float, fitBookScale, (const Group &group, llvm::ArrayRef<int8_t> book), (group, book))
+IZH_CLONES(Line, fitLine, (const Group &group, int levels, bool below), (group, levels, below))
+IZH_CLONES(float, encodeLine,
+           (const Group &group, float step, float base, int low, int high, uint8_t *codes),
+           (group, step, base, low, high, codes))
+IZH_CLONES(float, encodeBook,
+           (const Group &group, float scale, llvm::ArrayRef<int8_t> book, uint8_t *codes),
+           (group, scale, book, codes))
+IZH_CLONES(Moments, momentsOf, (const Group &group, const uint8_t *codes, int low),
+           (group, codes, low))
