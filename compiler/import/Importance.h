@@ -35,4 +35,16 @@ llvm::Expected<Importance> readImportance(llvm::StringRef path);
 // The same for bytes in memory.
 llvm::Expected<Importance> readImportanceBytes(llvm::StringRef name, llvm::ArrayRef<uint8_t> bytes);
 
+// What was measured of one matrix: sums of squares of its inputs, over `count`
+// rows of activations.
+struct ImportanceSums {
+  std::string name;
+  std::vector<float> sums;
+  uint64_t count;
+};
+
+// Writes the GGUF form. `source` and the two sizes tell people what it is of.
+llvm::Error writeImportance(llvm::StringRef path, llvm::ArrayRef<ImportanceSums> matrices,
+                            llvm::StringRef source, uint32_t chunks, uint32_t chunkTokens);
+
 } // namespace izhc

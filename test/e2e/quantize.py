@@ -1,6 +1,8 @@
 """Quantizing by the compiler and writing GGUF files back: types, errors of the
 weights, and that what is written computes the same."""
 
+import json
+
 import numpy as np
 
 import blocks
@@ -63,6 +65,36 @@ def bits_back(tools):
     return f"{len(tensors)} tensors"
 
 
+class Listening(Model):
+    """Sums the squares of what each matrix is multiplied with."""
+
+    def linear(self, x, name):
+        self.squares[name + ".weight"] = (np.asarray(x, np.float64)**2).mean(axis=0)
+        return super().linear(x, name)
+
+
+def calibrate(tools, source):
+    """The means of squares are those of the reference; they are taken for quantizing."""
+    text, out = tools.work / "calibration.txt", tools.work / "imatrix.gguf"
+    text.write_text("The heart of the matter is in the details, and in the hat. " * 4)
+    tools.call("izhc", "calibrate", source, "-f", text, "-o", out)
+    ids = json.loads(tools.call("izhc", "tokenize", source, "-f", text, "--no-special").stdout)
+    model = Listening(source)
+    model.squares = {}
+    model.logits(ids)
+    keys, tensors = gguf.read(out)
+    expect(keys["general.type"] == "imatrix", f"keys {keys}")
+    got = {name[:-len(".in_sum2")] for name in tensors if name.endswith(".in_sum2")}
+    expect(got == set(model.squares), f"matrices {sorted(got ^ set(model.squares))}")
+    for name, wanted in model.squares.items():
+        sums, counts = (np.frombuffer(tensors[name + end].data, np.float32) for end in (".in_sum2", ".counts"))
+        expect(counts[0] == len(ids), f"{counts[0]} rows of {name} for {len(ids)} tokens")
+        error = np.abs(sums / counts[0] - wanted).max() / wanted.max()
+        expect(error < 1e-3, f"{name} is off by {error:.1e}")
+    tools.compile(source, "calibrated.izh", "--quant=q4_k_m", "--imatrix", out, "--target=native")
+    return f"{len(got)} matrices, {len(ids)} tokens"
+
+
 def refusals(tools, source):
     out = tools.work / "refused.gguf"
     tools.refused("izhc", "compile", source, "--quant", "q9", "-o", out, says=["no recipe 'q9'", "q4_k_m"])
@@ -78,4 +110,5 @@ def run(suite, tools):
     for name, kind, bar in RECIPES:
         suite.run(f"quantize {name}", recipe, tools, source, name, kind, bar)
     suite.run("export gives back every bit", bits_back, tools)
+    suite.run("quantize: calibrate", calibrate, tools, source)
     suite.run("quantize and export refuse", refusals, tools, source)

@@ -33,6 +33,11 @@ struct ExportArguments {
 };
 int exportModel(const ExportArguments &arguments);
 
+struct CalibrateArguments {
+  std::string model, textFile, output;
+};
+int calibrate(const CalibrateArguments &arguments);
+
 int listTargets();
 
 struct TokenizeArguments {

@@ -116,6 +116,17 @@ void addExport(CLI::App &app, ExportArguments &arguments, Action &action) {
   command->callback([&] { action = [&] { return exportModel(arguments); }; });
 }
 
+void addCalibrate(CLI::App &app, CalibrateArguments &arguments, Action &action) {
+  CLI::App *command = app.add_subcommand(
+      "calibrate", "Measures on a text which columns of a model's matrices matter most.");
+  addText(command, "MODEL", "", arguments.model, "a .gguf file or a model folder")->required();
+  addText(command, "-f,--file", "FILE", arguments.textFile, "the text; - for input")->required();
+  addText(command, "-o,--output", "FILE", arguments.output,
+          "the importance matrix to write, for compile --imatrix")
+      ->required();
+  command->callback([&] { action = [&] { return calibrate(arguments); }; });
+}
+
 void addTokenize(CLI::App &app, TokenizeArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand(
       "tokenize", "Prints the ids that the compiled model will see, as a JSON list.");
@@ -199,6 +210,7 @@ int run(int count, char **words) {
   compileArguments.commandLine = quoteWords(count, words);
   InspectArguments inspectArguments;
   ExportArguments exportArguments;
+  CalibrateArguments calibrateArguments;
   TokenizeArguments tokenizeArguments;
   CheckArguments checkArguments;
   RenderArguments renderArguments;
@@ -206,6 +218,7 @@ int run(int count, char **words) {
   addCompile(app, compileArguments, action);
   addInspect(app, inspectArguments, action);
   addExport(app, exportArguments, action);
+  addCalibrate(app, calibrateArguments, action);
   app.add_subcommand("targets", "Lists what can be compiled for.")->callback([&] {
     action = [] { return listTargets(); };
   });

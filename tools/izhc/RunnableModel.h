@@ -34,6 +34,8 @@ public:
   std::string name() const;
   const izh_model_info &info() const { return facts; }
   const izh_model *handle() const { return model.get(); }
+  // After prepare().
+  izh_context *running() const { return context.get(); }
 
   // The ids of `text`, control tokens taken as text, begun as the model says.
   llvm::Expected<std::vector<int32_t>> tokenize(llvm::StringRef text) const;
