@@ -91,7 +91,7 @@ def calibrate(tools, source):
         expect(counts[0] == len(ids), f"{counts[0]} rows of {name} for {len(ids)} tokens")
         error = np.abs(sums / counts[0] - wanted).max() / wanted.max()
         expect(error < 1e-3, f"{name} is off by {error:.1e}")
-    tools.compile(source, "calibrated.izh", "--quant=q4_k_m", "--imatrix", out, "--target=native")
+    tools.compile(source, "calibrated.izh", "--quant=q4_k_m", "--imatrix", str(out), "--target=native")
     return f"{len(got)} matrices, {len(ids)} tokens"
 
 
