@@ -138,6 +138,8 @@ public:
   Value softplus(Value x);
   // Natural logarithm of normal numbers above 0, to float32 precision.
   Value log(Value x);
+  // cap * tanh(x / cap); x itself for a cap of 0.
+  Value softcap(Value x, double cap);
   // Cosine and sine of `angle` (f32, |angle| < 2^25) to float32 precision,
   // reduced and evaluated in double.
   void cosSin(Value angle, Value &cosine, Value &sine);

@@ -132,6 +132,12 @@ Value KernelBuilder::log(Value x) {
   return truncateFloat(add(mul(p, z), scaled));
 }
 
+Value KernelBuilder::softcap(Value x, double cap) {
+  if (cap == 0)
+    return x;
+  return mul(tanh(mul(x, constFloat(x.getType(), 1.0 / cap))), constFloat(x.getType(), cap));
+}
+
 // Reduced by multiples of pi/2 in two parts, in double: for |angle| < 2^25 the
 // error is far below float32's. Taylor polynomials on |r| <= pi/4.
 void KernelBuilder::cosSin(Value angle, Value &cosine, Value &sine) {

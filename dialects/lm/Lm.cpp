@@ -28,8 +28,8 @@ void LmDialect::initialize() {
 }
 
 llvm::LogicalResult KvCacheType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
-                                        int64_t heads, int64_t dim) {
-  if (heads < 1 || dim < 1)
+                                        int64_t heads, int64_t dim, int64_t values) {
+  if (heads < 1 || dim < 1 || values < 0)
     return emitError() << "a cache needs at least one head and one value a head";
   return mlir::success();
 }
@@ -142,10 +142,12 @@ llvm::LogicalResult RopeOp::verify() {
 }
 
 llvm::LogicalResult AppendOp::verify() {
-  int64_t width = getCache().getType().getHeads() * getCache().getType().getDim();
-  if (widthOf(getKeys()) != width || widthOf(getValues()) != width)
-    return emitOpError("needs keys and values of ")
-           << width << " values, but has " << widthOf(getKeys()) << " and " << widthOf(getValues());
+  KvCacheType cache = getCache().getType();
+  int64_t keys = cache.getHeads() * cache.getDim(), values = cache.getHeads() * cache.getValueDim();
+  if (widthOf(getKeys()) != keys || widthOf(getValues()) != values)
+    return emitOpError("needs keys of ")
+           << keys << " and values of " << values << " columns, but has " << widthOf(getKeys())
+           << " and " << widthOf(getValues());
   return mlir::success();
 }
 
@@ -158,6 +160,13 @@ llvm::LogicalResult AttentionOp::verify() {
   if (widthOf(getQueries()) != heads * cache.getDim())
     return emitOpError("needs queries of ")
            << heads * cache.getDim() << " values, but has " << widthOf(getQueries());
+  if (widthOf(getResult()) != heads * cache.getValueDim())
+    return emitOpError("makes rows of ")
+           << heads * cache.getValueDim() << " values, not of " << widthOf(getResult());
+  if (getSinks() && widthOf(getSinks()) != heads)
+    return emitOpError("has ") << widthOf(getSinks()) << " sinks for " << heads << " heads";
+  if (int64_t(getWindow()) < 0 || getSoftcap().convertToFloat() < 0)
+    return emitOpError("needs a window and a softcap that are not negative");
   return mlir::success();
 }
 

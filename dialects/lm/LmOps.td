@@ -51,13 +51,22 @@ def RopeStyle : I32EnumAttr<"RopeStyle", "which two values of a head turn togeth
 def KvCacheType : LmType<"KvCache", "kv_cache"> {
   let summary = "keys and values of all earlier tokens of a sequence";
   let description = [{
-    `heads` heads of `dim` values each, for keys and for values.
+    `heads` heads of `dim` values each, for keys and for values; where
+    `values` is given, a value has that many instead.
 
-    `!lm.kv_cache<3 x 64>`
+    `!lm.kv_cache<3 x 64>`, `!lm.kv_cache<1 x 576, values 512>`
   }];
-  let parameters = (ins "int64_t":$heads, "int64_t":$dim);
-  let assemblyFormat = "`<` $heads `x` $dim `>`";
+  let parameters = (ins "int64_t":$heads, "int64_t":$dim,
+                        DefaultValuedParameter<"int64_t", "0">:$values);
+  let assemblyFormat = "`<` $heads `x` $dim (`,` `values` $values^)? `>`";
   let genVerifyDecl = 1;
+  let builders = [TypeBuilder<(ins "int64_t":$heads, "int64_t":$dim), [{
+    return $_get($_ctxt, heads, dim, int64_t(0));
+  }]>];
+  let extraClassDeclaration = [{
+    // Values of one value head.
+    int64_t getValueDim() const { return getValues() ? getValues() : getDim(); }
+  }];
 }
 
 // One row of `width` values a token: tensor<?xWxf32>.
@@ -318,20 +327,33 @@ def AppendOp : LmOp<"append", [AllTypesMatch<["cache", "result"]>]> {
   let hasVerifier = 1;
 }
 
-def AttentionOp : LmOp<"attention", [AllTypesMatch<["queries", "result"]>]> {
+def AttentionOp : LmOp<"attention"> {
   let summary = "causal grouped-query attention";
   let description = [{
     For a token at position p and each of `heads` query heads h, with key head
-    h / (heads / key heads): softmax over positions 0..p of scale * (q . k),
-    times the values. The cache must hold this step's tokens already.
+    h / (heads / key heads): softmax over positions 0..p of s = scale * (q . k),
+    times the values. The cache must hold this step's tokens already; it may be
+    that of another layer.
 
-    `%o = lm.attention %q, %c heads 9 scale 0.125 : tensor<?x576xf32>, !lm.kv_cache<3 x 64>`
+    * `window` w > 0: only positions p - w + 1 .. p.
+    * `softcap` c > 0: c * tanh(s / c) takes the place of s.
+    * `sinks`: a number for each query head; e^sink is added to the sum that
+      the softmax divides by.
+
+    The result has `heads` times the cache's value size columns.
+
+    `%o = lm.attention %q, %c heads 9 scale 0.125
+     : tensor<?x576xf32>, !lm.kv_cache<3 x 64> -> tensor<?x576xf32>`
   }];
-  let arguments = (ins Rows:$queries, KvCacheType:$cache, I64Attr:$heads, F32Attr:$scale);
+  let arguments = (ins Rows:$queries, KvCacheType:$cache, Optional<Vector>:$sinks,
+                       I64Attr:$heads, F32Attr:$scale,
+                       DefaultValuedAttr<I64Attr, "0">:$window,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$softcap);
   let results = (outs Rows:$result);
   let assemblyFormat = [{
-    $queries `,` $cache `heads` $heads `scale` $scale attr-dict
-    `:` type($queries) `,` qualified(type($cache))
+    $queries `,` $cache (`sinks` $sinks^)? `heads` $heads `scale` $scale
+    (`window` $window^)? (`softcap` $softcap^)? attr-dict
+    `:` type($queries) `,` qualified(type($cache)) (`,` type($sinks)^)? `->` type($result)
   }];
   let hasVerifier = 1;
 }

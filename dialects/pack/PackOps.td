@@ -118,12 +118,17 @@ def KvType : PackType<"Kv", "kv"> {
     tokens lie in vector lanes, then the values as [heads][page][dim].
     Slot s of the pool is token s % page of page s / page.
 
-    `!pack.kv<3 x 64, page 64>`
+    `!pack.kv<3 x 64, page 64>`, `!pack.kv<1 x 576, page 64, values 512>`
   }];
-  let parameters = (ins "int64_t":$heads, "int64_t":$dim, "int64_t":$page);
-  let assemblyFormat = "`<` $heads `x` $dim `,` `page` $page `>`";
+  let parameters = (ins "int64_t":$heads, "int64_t":$dim, "int64_t":$page,
+                        DefaultValuedParameter<"int64_t", "0">:$values);
+  let assemblyFormat = "`<` $heads `x` $dim `,` `page` $page (`,` `values` $values^)? `>`";
   let extraClassDeclaration = [{
-    int64_t getPageBytes() const { return 2 * 2 * getHeads() * getDim() * getPage(); }
+    // Values of one value head.
+    int64_t getValueDim() const { return getValues() ? getValues() : getDim(); }
+    int64_t getPageBytes() const {
+      return 2 * getHeads() * (getDim() + getValueDim()) * getPage();
+    }
     int64_t getValuesOffset() const { return 2 * getHeads() * getDim() * getPage(); }
   }];
 }
@@ -311,13 +316,15 @@ def MatmulHeadsOp : PackOp<"matmul_heads", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
-def AttentionOp : PackOp<"attention"> {
+def AttentionOp : PackOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "causal grouped-query attention over a paged cache";
   let description = [{
     For a query token at position p and head h (key head h / (heads / kv
-    heads)): softmax over keys 0..p of scale * (q . k), times the values, with
+    heads)): softmax over keys 0..p of s = scale * (q . k), times the values, with
     an online softmax that takes the keys page by page, in order, so that the
-    result doesn't depend on how tokens are grouped.
+    result doesn't depend on how tokens are grouped. `window` w > 0: only keys
+    p - w + 1 .. p. `softcap` c > 0: c * tanh(s / c) takes the place of s.
+    `sinks`: a float for each head; e^sink joins the sum of weights.
 
     `tiles`: i32 [n][4] = {first row, rows (1..tile), first position, index of
     the sequence's first entry in `pages`}; `pages`: i32, physical page of each
@@ -325,11 +332,14 @@ def AttentionOp : PackOp<"attention"> {
     sequence. Unit of work: one key head of one tile, numbered tile * kv heads + head.
   }];
   let arguments = (ins AnyType:$queries, AnyType:$cache, AnyType:$tiles,
-                       AnyType:$pages, F32Attr:$scale, I64Attr:$heads,
-                       I64Attr:$tile, Optional<AnyType>:$into);
+                       AnyType:$pages, Optional<AnyType>:$sinks, F32Attr:$scale,
+                       I64Attr:$heads, I64Attr:$tile,
+                       DefaultValuedAttr<I64Attr, "0">:$window,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
+                       Optional<AnyType>:$into);
   let results = (outs Optional<AnyType>:$result);
   let assemblyFormat = [{
-    $queries `cache` $cache `tiles` $tiles `pages` $pages (`into` $into^)?
+    $queries `cache` $cache `tiles` $tiles `pages` $pages (`sinks` $sinks^)? (`into` $into^)?
     attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;

@@ -242,7 +242,8 @@ LogicalResult MatmulHeadsOp::verify() {
     return check.result();
   auto rows = [&](size_t i) { return llvm::cast<WeightType>(getWeights()[i].getType()).getRows(); };
   int64_t dim = getHeadDim(), kv = cache.getHeads() * cache.getDim();
-  check.require(dim == cache.getDim() && rows(1) == kv && rows(2) == kv,
+  check.require(dim == cache.getDim() && dim == cache.getValueDim() && rows(1) == kv &&
+                    rows(2) == kv,
                 "makes keys and values that don't fit into its cache");
   check.require(dim > 0 && rows(0) % dim == 0, "can't cut its queries into heads");
   if (check.failed())
@@ -275,8 +276,11 @@ LogicalResult AttentionOp::verify() {
       heads > 0 && cache.getHeads() > 0 && heads % cache.getHeads() == 0 && tile > 0,
       "needs as many query heads as key heads, or a multiple, and tiles of at least one row");
   check.rows(getQueries(), "queries", heads * cache.getDim());
+  check.vector(getSinks(), "sinks", heads);
+  check.require(int64_t(getWindow()) >= 0 && getSoftcap().convertToFloat() >= 0,
+                "needs a window and a softcap that are not negative");
   if (!check.failed())
-    check.rows(resultType(*this, getInto()), "result", heads * cache.getDim());
+    check.rows(resultType(*this, getInto()), "result", heads * cache.getValueDim());
   return check.result();
 }
 

@@ -16,6 +16,12 @@ constexpr float kScale = 0.125f;
 
 struct Shape {
   int64_t heads, kvHeads, dim;
+  int64_t valueDim = 0; // 0: dim
+  int64_t window = 0;
+  float softcap = 0;
+  bool sinks = false;
+
+  int64_t values() const { return valueDim ? valueDim : dim; }
 };
 
 // A sequence of `context` tokens in pages that lie in the pool in any order,
@@ -25,59 +31,77 @@ struct Sequence {
   int64_t context;
   Array<int32_t> pages;
   Array<uint16_t> cache;
+  Array<float> sinks;
 
   Sequence(Shape shape, int64_t context)
       : shape(shape), context(context), pages((context + kPage - 1) / kPage),
-        cache((pages.count + 2) * pageHalves()) {
+        cache((pages.count + 2) * pageHalves()), sinks(shape.heads) {
     std::fill(&cache[0], &cache[0] + cache.count, uint16_t(0x7e00));
     for (size_t i = 0; i < pages.count; ++i)
       pages[i] = int32_t(pages.count - i);
     Random random(context + shape.dim);
     for (int64_t t = 0; t < context; ++t)
       for (int64_t h = 0; h < shape.kvHeads; ++h)
-        for (int64_t d = 0; d < shape.dim; ++d) {
-          key(t, h, d) = floatToHalf(2 * random.next());
-          value(t, h, d) = floatToHalf(random.next());
+        for (int64_t d = 0; d < std::max(shape.dim, shape.values()); ++d) {
+          float k = 2 * random.next(), v = random.next();
+          if (d < shape.dim)
+            key(t, h, d) = floatToHalf(k);
+          if (d < shape.values())
+            value(t, h, d) = floatToHalf(v);
         }
+    for (int64_t h = 0; h < shape.heads; ++h)
+      sinks[h] = 4 * random.next();
   }
-  int64_t pageHalves() const { return 2 * shape.kvHeads * shape.dim * kPage; }
+  int64_t keyHalves() const { return shape.kvHeads * shape.dim * kPage; }
+  int64_t pageHalves() const { return shape.kvHeads * (shape.dim + shape.values()) * kPage; }
   uint16_t &key(int64_t t, int64_t h, int64_t d) {
     return cache[pages[t / kPage] * pageHalves() + (h * shape.dim + d) * kPage + t % kPage];
   }
   uint16_t &value(int64_t t, int64_t h, int64_t d) {
-    return cache[pages[t / kPage] * pageHalves() + pageHalves() / 2 +
-                 (h * kPage + t % kPage) * shape.dim + d];
+    return cache[pages[t / kPage] * pageHalves() + keyHalves() +
+                 (h * kPage + t % kPage) * shape.values() + d];
   }
 };
 
 std::string kernelText(Shape shape) {
   return fill(
       R"(
-    plan.kernel @k(%q: $row, %c: $kv, %t: memref<?x4xi32>, %p: memref<?xi32>, %o: $row) {
-      pack.attention %q cache %c tiles %t pages %p into %o
-        {scale = 0.125 : f32, heads = $h : i64, tile = 8 : i64}
-        : ($row, $kv, memref<?x4xi32>, memref<?xi32>, $row) -> ()
+    plan.kernel @k(%q: $row, %c: $kv, %t: memref<?x4xi32>, %p: memref<?xi32>$arg, %o: $out) {
+      pack.attention %q cache %c tiles %t pages %p $use into %o
+        {scale = 0.125 : f32, heads = $h : i64, tile = 8 : i64, window = $w : i64, softcap = $cap : f32}
+        : ($row, $kv, memref<?x4xi32>, memref<?xi32>$type, $out) -> ()
     })",
       {{"row", "memref<?x" + number(shape.heads * shape.dim) + "xf32>"},
-       {"kv", "!pack.kv<" + number(shape.kvHeads) + " x " + number(shape.dim) + ", page 64>"},
+       {"out", "memref<?x" + number(shape.heads * shape.values()) + "xf32>"},
+       {"kv", "!pack.kv<" + number(shape.kvHeads) + " x " + number(shape.dim) +
+                  ", page 64, values " + number(shape.values()) + ">"},
+       {"arg", shape.sinks ? ", %s: memref<" + number(shape.heads) + "xf32>" : ""},
+       {"use", shape.sinks ? "sinks %s" : ""},
+       {"type", shape.sinks ? ", memref<" + number(shape.heads) + "xf32>" : ""},
+       {"cap", number(int64_t(shape.softcap)) + ".0"},
+       {"w", number(shape.window)},
        {"h", number(shape.heads)}});
 }
 
 // Softmax attention of one head of one row.
-std::vector<double> expected(Sequence &s, const float *query, int64_t position, int64_t kvHead) {
-  std::vector<double> weights, out(s.shape.dim);
-  for (int64_t t = 0; t <= position; ++t) {
+std::vector<double> expected(Sequence &s, const float *query, int64_t position, int64_t head) {
+  int64_t kvHead = head / (s.shape.heads / s.shape.kvHeads);
+  int64_t first = s.shape.window ? std::max<int64_t>(0, position - s.shape.window + 1) : 0;
+  std::vector<double> scores, out(s.shape.values());
+  for (int64_t t = first; t <= position; ++t) {
     double dot = 0;
     for (int64_t d = 0; d < s.shape.dim; ++d)
       dot += double(query[d]) * halfToFloat(s.key(t, kvHead, d));
-    weights.push_back(dot * kScale);
+    double score = dot * kScale, cap = s.shape.softcap;
+    scores.push_back(cap ? cap * std::tanh(score / cap) : score);
   }
-  double most = *std::max_element(weights.begin(), weights.end()), total = 0;
-  for (double &weight : weights)
-    total += weight = std::exp(weight - most);
-  for (int64_t t = 0; t <= position; ++t)
-    for (int64_t d = 0; d < s.shape.dim; ++d)
-      out[d] += weights[t] / total * halfToFloat(s.value(t, kvHead, d));
+  double most = *std::max_element(scores.begin(), scores.end());
+  double total = s.shape.sinks ? std::exp(s.sinks[head] - most) : 0;
+  for (double score : scores)
+    total += std::exp(score - most);
+  for (int64_t t = first; t <= position; ++t)
+    for (int64_t d = 0; d < s.shape.values(); ++d)
+      out[d] += std::exp(scores[t - first] - most) / total * halfToFloat(s.value(t, kvHead, d));
   return out;
 }
 
@@ -96,10 +120,12 @@ std::vector<float> AttentionTest::run(const Kernel &kernel, Sequence &s, Array<f
     for (int64_t word : {row, std::min(perTile, rows - row), s.context - rows + row, int64_t(0)})
       entries.push_back(int32_t(word));
   Array<int32_t> tiles(entries);
-  Array<float> out(queries.count, 0xEE);
+  Array<float> out(rows * s.shape.heads * s.shape.values(), 0xEE);
   int64_t count = entries.size() / 4, units = count * s.shape.kvHeads;
-  std::vector<void *> bindings = {queries.data(), s.cache.data(), tiles.data(), s.pages.data(),
-                                  out.data()};
+  std::vector<void *> bindings = {queries.data(), s.cache.data(), tiles.data(), s.pages.data()};
+  if (s.shape.sinks)
+    bindings.push_back(s.sinks.data());
+  bindings.push_back(out.data());
   kernel.run(bindings, {rows, rows, count}, 0, units / 2);
   kernel.run(bindings, {rows, rows, count}, units / 2, units);
   return {&out[0], &out[0] + out.count};
@@ -113,13 +139,13 @@ void AttentionTest::check(Shape shape, int64_t context, int64_t rows) {
   Sequence s(shape, context);
   Array<float> queries(Random(rows).floats(rows * shape.heads * shape.dim, 2.0f));
   std::vector<float> out = run(kernel, s, queries, rows, 8);
-  int64_t group = shape.heads / shape.kvHeads;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t head = 0; head < shape.heads; ++head) {
-      int64_t at = (row * shape.heads + head) * shape.dim;
-      auto wanted = expected(s, &queries[at], context - rows + row, head / group);
-      for (int64_t d = 0; d < shape.dim; ++d)
-        ASSERT_NEAR(out[at + d], wanted[d], 3e-6) << row << " " << head << " " << d;
+      auto wanted = expected(s, &queries[(row * shape.heads + head) * shape.dim],
+                             context - rows + row, head);
+      for (int64_t d = 0; d < shape.values(); ++d)
+        ASSERT_NEAR(out[(row * shape.heads + head) * shape.values() + d], wanted[d], 3e-6)
+            << row << " " << head << " " << d;
     }
   for (int64_t perTile : {1, 3, 5})
     EXPECT_EQ(
@@ -145,6 +171,23 @@ TEST_P(AttentionTest, TakesAnyHeadSize) {
     check({4, 2, dim}, 70, 4);
   check({2, 2, 100}, 70, 4);
   check({3, 1, 37}, 70, 4);
+}
+
+TEST_P(AttentionTest, TakesValuesOfAnotherSizeThanKeys) {
+  check({4, 1, 96, 64}, 70, 4);
+  check({2, 2, 32, 48}, 130, 9);
+}
+
+TEST_P(AttentionTest, SeesNothingBehindItsWindow) {
+  for (int64_t window : {1, 5, 64, 65, 149, 150})
+    check({4, 2, 64, 0, window}, 150, 70);
+}
+
+TEST_P(AttentionTest, CapsScores) { check({4, 2, 64, 0, 0, 2.0f}, 150, 11); }
+
+TEST_P(AttentionTest, CountsSinks) {
+  check({4, 2, 64, 0, 0, 0, true}, 150, 11);
+  check({6, 2, 64, 0, 20, 3.0f, true}, 150, 11);
 }
 
 IZH_FOR_EACH_TARGET(AttentionTest);

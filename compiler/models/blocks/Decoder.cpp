@@ -55,8 +55,9 @@ Value attention(ModelBuilder &builder, const Hyper &hyper, const std::string &la
   Value cache = builder.state(layer + ".cache", hyper.kvHeads, dim);
   cache = builder.create<lm::AppendOp>(cache.getType(), cache, k, v);
   float scale = style.scale != 0 ? style.scale : 1.0f / std::sqrt(float(dim));
-  Value rows = builder.create<lm::AttentionOp>(q.getType(), q, cache, uint64_t(hyper.heads),
-                                               llvm::APFloat(scale));
+  Value rows = builder.create<lm::AttentionOp>(q.getType(), q, cache, Value(),
+                                               uint64_t(hyper.heads), llvm::APFloat(scale),
+                                               uint64_t(0), llvm::APFloat(0.0f));
   return builder.linear(rows, layer + ".attn_output", hyper.embedding);
 }
 

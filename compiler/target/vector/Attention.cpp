@@ -40,17 +40,19 @@ private:
   void emitValues(int64_t size, Value keys);
   void emitColumns(int64_t size, Value keys, Value column, ArrayRef<int64_t> pieces);
   void emitQuotient(Value index);
-  Value rowOffset(Value index);
+  Value headNumber(Value index);
+  Value rowOffset(Value index, int64_t size);
 
   KernelFrame &frame;
   KernelBuilder &k;
-  int64_t lanes, heads, kvHeads, group, dim, page, tile, pageBytes, valuesOffset;
-  double scale;
+  int64_t lanes, heads, kvHeads, group, dim, valueDim, page, tile, pageBytes, valuesOffset;
+  int64_t window;
+  double scale, softcap;
   // Query vectors of a block, largest first; the last divides `group`.
   SmallVector<int64_t, 3> blocks;
   // Accumulators that registers have room for, beside keys and queries.
   int64_t accumulators;
-  Value queries, cache, tiles, pages, out;
+  Value queries, cache, tiles, pages, sinks, out;
   // Stack: scores and then weights of a block, factors c, m and l.
   Value scores, factors, maxima, sums;
   // Of the unit at hand.
@@ -58,7 +60,7 @@ private:
   // Of the page at hand.
   Value keysAt, valuesAt, firstKey;
   // Of the block at hand.
-  SmallVector<Value> offsets;
+  SmallVector<Value> offsets, outs;
 };
 
 Attention::Attention(KernelFrame &frame, pack::AttentionOp op) : frame(frame), k(frame.k) {
@@ -68,6 +70,9 @@ Attention::Attention(KernelFrame &frame, pack::AttentionOp op) : frame(frame), k
   kvHeads = kv.getHeads();
   group = heads / kvHeads;
   dim = kv.getDim();
+  valueDim = kv.getValueDim();
+  window = op.getWindow();
+  softcap = op.getSoftcap().convertToDouble();
   page = kv.getPage();
   tile = op.getTile();
   pageBytes = kv.getPageBytes();
@@ -87,6 +92,8 @@ Attention::Attention(KernelFrame &frame, pack::AttentionOp op) : frame(frame), k
   cache = frame.address(op.getCache());
   tiles = frame.address(op.getTiles());
   pages = frame.address(op.getPages());
+  if (op.getSinks())
+    sinks = frame.address(op.getSinks());
   out = frame.address(op.getInto());
 }
 
@@ -108,12 +115,15 @@ void Attention::forEachBlock(Value count, function_ref<void(Value, int64_t)> bod
   }
 }
 
-// Byte offset of a query vector (and of its result). Vectors of one row are
-// neighbours.
-Value Attention::rowOffset(Value index) {
+Value Attention::headNumber(Value index) {
+  return k.add(k.mul(kvHead, group), k.rem(index, group));
+}
+
+// Byte offset of a query vector, or of its result, of `size` values. Vectors of
+// one row are neighbours.
+Value Attention::rowOffset(Value index, int64_t size) {
   Value row = k.add(firstRow, k.div(index, group));
-  Value head = k.add(k.mul(kvHead, group), k.rem(index, group));
-  return k.mul(k.add(k.mul(row, heads), head), 4 * dim);
+  return k.mul(k.add(k.mul(row, heads), headNumber(index)), 4 * size);
 }
 
 void Attention::emitUnit(Value unit) {
@@ -130,18 +140,21 @@ void Attention::emitUnit(Value unit) {
     Value slot = k.mul(index, 4);
     k.store(k.constFloat(k.f32(), kMasked), k.at(maxima, slot), 4);
     k.store(k.zero(k.f32()), k.at(sums, slot), 4);
-    Value row = k.at(out, rowOffset(index));
-    forEachPiece(k, dim, lanes, [&](Value offset, int64_t piece) {
+    Value row = k.at(out, rowOffset(index, valueDim));
+    forEachPiece(k, valueDim, lanes, [&](Value offset, int64_t piece) {
       k.store(k.zero(k.vec(piece, k.f32())), k.at(row, offset), 4);
     });
   });
 
   Value pageCount = k.add(k.div(k.add(k.add(firstPosition, rows), -1), page), 1);
-  k.loop(k.constI64(0), pageCount, 1, [&](Value index) {
+  Value firstPage = k.constI64(0);
+  if (window)
+    firstPage = k.div(k.max(k.add(firstPosition, 1 - window), firstPage), page);
+  k.loop(firstPage, pageCount, 1, [&](Value index) {
     Value physical = k.extendS(k.load(k.i32(), k.at(pageList, k.mul(index, 4)), 4), k.i64());
     Value base = k.at(cache, k.mul(physical, pageBytes));
     keysAt = k.at(base, k.mul(kvHead, 2 * dim * page));
-    valuesAt = k.at(keysAt, valuesOffset);
+    valuesAt = k.at(k.at(base, valuesOffset), k.mul(kvHead, 2 * valueDim * page));
     firstKey = k.mul(index, page);
     forEachBlock(count, [&](Value first, int64_t size) { emitPageOfBlock(first, size); });
   });
@@ -156,8 +169,11 @@ void Attention::emitPageOfBlock(Value firstIndex, int64_t size) {
   Value keys = k.min(k.add(k.sub(last, firstKey), 1), k.constI64(page));
   k.ifThen(k.less(k.constI64(0), keys), [&] {
     offsets.clear();
-    for (int64_t i = 0; i < size; ++i)
-      offsets.push_back(rowOffset(k.add(firstIndex, i)));
+    outs.clear();
+    for (int64_t i = 0; i < size; ++i) {
+      offsets.push_back(rowOffset(k.add(firstIndex, i), dim));
+      outs.push_back(rowOffset(k.add(firstIndex, i), valueDim));
+    }
     emitScores(size, keys);
     emitSoftmax(firstIndex, size, keys);
     emitValues(size, keys);
@@ -190,7 +206,7 @@ void Attention::emitScores(int64_t size, Value keys) {
     Values sums = k.loop(k.constI64(0), k.constI64(dim), k.constI64(1), inits, step);
     for (int64_t i = 0; i < size; ++i)
       for (int64_t v = 0; v < width; ++v)
-        k.store(k.mul(sums[i * width + v], k.constFloat(floats, scale)),
+        k.store(k.softcap(k.mul(sums[i * width + v], k.constFloat(floats, scale)), softcap),
                 k.at(k.at(scores, k.mul(key, 4)), 4 * (i * page + v * lanes)), 4 * lanes);
   });
 }
@@ -210,9 +226,11 @@ void Attention::emitSoftmax(Value firstIndex, int64_t size, Value keys) {
     // Keys of the page up to this one are visible.
     Value last = k.truncate(k.min(k.sub(position, firstKey), k.constI64(page)), k.i32());
     Value row = k.at(scores, k.mul(i, 4 * page));
+    Value before = k.truncate(k.sub(k.sub(position, firstKey), k.constI64(window)), k.i32());
     auto visible = [&](Value offset) {
-      Value first = k.truncate(k.div(offset, 4), k.i32());
-      return k.lessEqual(k.add(lane, k.splat(first, lanes)), k.splat(last, lanes));
+      Value key = k.add(lane, k.splat(k.truncate(k.div(offset, 4), k.i32()), lanes));
+      Value seen = k.lessEqual(key, k.splat(last, lanes));
+      return window ? k.andBits(seen, k.less(k.splat(before, lanes), key)) : seen;
     };
     Value step = k.constI64(4 * lanes);
     Values highest = k.loop(k.constI64(0), bytes, step, {k.constFloat(floats, kMasked)},
@@ -222,9 +240,9 @@ void Attention::emitSoftmax(Value firstIndex, int64_t size, Value keys) {
                               return {k.max(carried[0], s)};
                             });
     Value maximumAt = k.at(maxima, k.mul(index, 4)), sumAt = k.at(this->sums, k.mul(index, 4));
-    Value before = k.load(k.f32(), maximumAt, 4);
-    Value maximum = k.max(before, k.maxLanes(highest[0]));
-    Value factor = k.exp(k.sub(before, maximum));
+    Value old = k.load(k.f32(), maximumAt, 4);
+    Value maximum = k.max(old, k.maxLanes(highest[0]));
+    Value factor = k.exp(k.sub(old, maximum));
     k.store(maximum, maximumAt, 4);
     k.store(factor, k.at(factors, k.mul(i, 4)), 4);
     Values total =
@@ -242,15 +260,15 @@ void Attention::emitSoftmax(Value firstIndex, int64_t size, Value keys) {
 
 void Attention::emitValues(int64_t size, Value keys) {
   int64_t width = std::max<int64_t>(accumulators / size, 1);
-  int64_t span = width * lanes, whole = dim / span * span;
+  int64_t span = width * lanes, whole = valueDim / span * span;
   SmallVector<int64_t> pieces(width, lanes);
   if (whole)
     k.loop(k.constI64(0), k.constI64(whole), span,
            [&](Value column) { emitColumns(size, keys, column, pieces); });
-  if (whole == dim)
+  if (whole == valueDim)
     return;
-  pieces.assign((dim - whole) / lanes, lanes);
-  llvm::append_range(pieces, tailPieces(dim % lanes, lanes));
+  pieces.assign((valueDim - whole) / lanes, lanes);
+  llvm::append_range(pieces, tailPieces(valueDim % lanes, lanes));
   emitColumns(size, keys, k.constI64(whole), pieces);
 }
 
@@ -261,7 +279,7 @@ void Attention::emitColumns(int64_t size, Value keys, Value column, ArrayRef<int
   for (int64_t piece : pieces)
     starts.push_back(starts.back() + pieceValues(piece));
   auto result = [&](int64_t i, size_t v) {
-    return k.at(k.at(k.at(out, offsets[i]), k.mul(column, 4)), 4 * starts[v]);
+    return k.at(k.at(k.at(out, outs[i]), k.mul(column, 4)), 4 * starts[v]);
   };
   Values inits;
   for (int64_t i = 0; i < size; ++i)
@@ -270,7 +288,7 @@ void Attention::emitColumns(int64_t size, Value keys, Value column, ArrayRef<int
                             k.loadSplat(k.f32(), piece, k.at(factors, 4 * i))));
   Value columnAt = k.at(valuesAt, k.mul(column, 2));
   auto step = [&](Value key, ArrayRef<Value> sums) {
-    Value line = k.at(columnAt, k.mul(key, 2 * dim));
+    Value line = k.at(columnAt, k.mul(key, 2 * valueDim));
     Value weight = k.at(scores, k.mul(key, 4));
     Values loaded, next;
     for (auto [v, piece] : llvm::enumerate(pieces))
@@ -289,10 +307,18 @@ void Attention::emitColumns(int64_t size, Value keys, Value column, ArrayRef<int
 
 // The weighted sum over the sum of weights.
 void Attention::emitQuotient(Value index) {
-  Value row = k.at(out, rowOffset(index));
-  Value one = k.constFloat(k.f32(), 1.0);
-  Value inverse = k.div(one, k.load(k.f32(), k.at(sums, k.mul(index, 4)), 4));
-  forEachPiece(k, dim, lanes, [&](Value offset, int64_t piece) {
+  Value row = k.at(out, rowOffset(index, valueDim));
+  Value factor = k.constFloat(k.f32(), 1.0);
+  Value sum = k.load(k.f32(), k.at(sums, k.mul(index, 4)), 4);
+  if (sinks) {
+    Value maximum = k.load(k.f32(), k.at(maxima, k.mul(index, 4)), 4);
+    Value sink = k.load(k.f32(), k.at(sinks, k.mul(headNumber(index), 4)), 4);
+    Value most = k.max(maximum, sink);
+    factor = k.exp(k.sub(maximum, most));
+    sum = k.mulAdd(sum, factor, k.exp(k.sub(sink, most)));
+  }
+  Value inverse = k.div(factor, sum);
+  forEachPiece(k, valueDim, lanes, [&](Value offset, int64_t piece) {
     Value at = k.at(row, offset);
     k.store(k.mul(k.load(k.vec(piece, k.f32()), at, 4), k.splat(inverse, piece)), at, 4);
   });

@@ -75,6 +75,8 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     if (!append || !append->hasOneUse() || !state || !state->hasOneUse())
       return rewriter.notifyMatchFailure(op, "the cache is not written just before");
     int64_t dim = state.getType().getDim();
+    if (state.getType().getValueDim() != dim)
+      return rewriter.notifyMatchFailure(op, "keys and values differ in size");
     HeadChain q = chainOf(op.getQueries()), k = chainOf(append.getKeys()),
               v = chainOf(append.getValues());
     if (const char *reason = obstacle(q, k, v, dim))
@@ -85,8 +87,9 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     Value tiles = input(rewriter, op.getLoc(), pack::StepInput::Tiles);
     Value pages = input(rewriter, op.getLoc(), pack::StepInput::Pages);
     rewriter.replaceOpWithNewOp<pack::AttentionOp>(
-        op, op.getType(), queries, cache, tiles, pages, op.getScaleAttr(), op.getHeadsAttr(),
-        rewriter.getI64IntegerAttr(kTileTokens), Value());
+        op, op.getType(), queries, cache, tiles, pages, op.getSinks(), op.getScaleAttr(),
+        op.getHeadsAttr(), rewriter.getI64IntegerAttr(kTileTokens), op.getWindowAttr(),
+        op.getSoftcapAttr(), Value());
     // From the last reader to the first.
     rewriter.eraseOp(append);
     rewriter.eraseOp(state);
@@ -108,7 +111,7 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
                                               HeadChain v) {
     mlir::Location loc = q.matmul.getLoc();
     auto kv = pack::KvType::get(op.getContext(), state.getType().getHeads(),
-                                state.getType().getDim(), kPageTokens);
+                                state.getType().getDim(), kPageTokens, 0);
     Value cache = pack::PackStateOp::create(rewriter, state.getLoc(), kv, state.getNameAttr());
     Value slots = input(rewriter, loc, pack::StepInput::Slots);
     llvm::SmallVector<pack::MatmulOp> products = {q.matmul, k.matmul, v.matmul};

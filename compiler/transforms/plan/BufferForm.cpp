@@ -70,8 +70,10 @@ void create(OpBuilder &builder, pack::MatmulHeadsOp op, Arguments from) {
 
 void create(OpBuilder &builder, pack::AttentionOp op, Arguments from) {
   Value queries = from.one(), cache = from.one(), tiles = from.one(), pages = from.one();
-  pack::AttentionOp::create(builder, op.getLoc(), mlir::Type(), queries, cache, tiles, pages,
-                            op.getScaleAttr(), op.getHeadsAttr(), op.getTileAttr(), from.one());
+  Value sinks = from.where(op.getSinks());
+  pack::AttentionOp::create(builder, op.getLoc(), mlir::Type(), queries, cache, tiles, pages, sinks,
+                            op.getScaleAttr(), op.getHeadsAttr(), op.getTileAttr(),
+                            op.getWindowAttr(), op.getSoftcapAttr(), from.one());
 }
 
 void create(OpBuilder &builder, pack::MapOp op, Arguments from) {

@@ -15,6 +15,7 @@ struct AttentionEmitter {
   pack::AttentionOp op;
   pack::KvType kv;
   Value cache, pages; // pages: from the sequence's first entry
+  Value sinks;        // of all heads, or null
   Value kvHead;
 
   // The page that holds key `j`, and its place there.
@@ -35,33 +36,36 @@ struct AttentionEmitter {
       Value index = k.add(k.mul(k.add(k.mul(kvHead, kv.getDim()), i), kv.getPage()), slot);
       return k.mul(loadFloat(k, query, i), half(keys, index));
     });
-    return k.mul(dot, k.constFloat(k.f32(), op.getScale().convertToFloat()));
+    Value scaled = k.mul(dot, k.constFloat(k.f32(), op.getScale().convertToFloat()));
+    return k.softcap(scaled, op.getSoftcap().convertToFloat());
   }
 
   // out += weight * value j
   void addValue(Value out, Value weight, Value j) {
     Value slot;
     Value values = k.at(page(j, slot), kv.getValuesOffset());
-    k.loop(k.constI64(0), k.constI64(kv.getDim()), 1, [&](Value i) {
-      Value index = k.add(k.mul(k.add(k.mul(kvHead, kv.getPage()), slot), kv.getDim()), i);
+    k.loop(k.constI64(0), k.constI64(kv.getValueDim()), 1, [&](Value i) {
+      Value index = k.add(k.mul(k.add(k.mul(kvHead, kv.getPage()), slot), kv.getValueDim()), i);
       Value term = k.mul(weight, half(values, index));
       storeFloat(k, k.add(loadFloat(k, out, i), term), out, i);
     });
   }
 
-  // One head of one token that sees `count` keys; `scratch` holds a head.
-  void emit(Value query, Value into, Value count, Value scratch) {
-    Value zero = k.constI64(0), one = k.constI64(1), dim = k.constI64(kv.getDim());
-    Value first = score(query, zero);
-    Value most = k.loop(one, count, one, {first}, [&](Value j, llvm::ArrayRef<Value> carried) {
+  // Head `head` of a token that sees the keys `begin` to `end` - 1; `scratch`
+  // holds a head.
+  void emit(Value query, Value into, Value head, Value begin, Value end, Value scratch) {
+    Value zero = k.constI64(0), one = k.constI64(1), dim = k.constI64(kv.getValueDim());
+    Value start = sinks ? loadFloat(k, sinks, head) : score(query, begin);
+    Value most = k.loop(begin, end, one, {start}, [&](Value j, llvm::ArrayRef<Value> carried) {
       return KernelBuilder::Values{k.max(carried[0], score(query, j))};
     })[0];
     k.loop(zero, dim, 1, [&](Value i) { storeFloat(k, k.zero(k.f32()), scratch, i); });
-    Value total = sum(k, k.f32(), count, [&](Value j) {
+    Value sink = sinks ? k.exp(k.sub(start, most)) : k.zero(k.f32());
+    Value total = k.loop(begin, end, one, {sink}, [&](Value j, llvm::ArrayRef<Value> carried) {
       Value weight = k.exp(k.sub(score(query, j), most));
       addValue(scratch, weight, j);
-      return weight;
-    });
+      return KernelBuilder::Values{k.add(carried[0], weight)};
+    })[0];
     k.loop(zero, dim, 1,
            [&](Value i) { storeFloat(k, k.div(loadFloat(k, scratch, i), total), into, i); });
   }
@@ -73,7 +77,7 @@ LogicalResult emitAttention(KernelFrameBase &frame, pack::AttentionOp op) {
   KernelBuilder &k = frame.k;
   auto kv = cast<pack::KvType>(op.getCache().getType());
   int64_t group = int64_t(op.getHeads()) / kv.getHeads();
-  Value scratch = k.stack(4 * kv.getDim());
+  Value scratch = k.stack(4 * kv.getValueDim());
   k.loop(frame.begin, frame.end, 1, [&](Value unit) {
     Value tile = k.at(frame.address(op.getTiles()), k.mul(k.div(unit, kv.getHeads()), 16));
     auto field = [&](int64_t i) { return loadIndex(k, tile, k.constI64(i)); };
@@ -83,17 +87,21 @@ LogicalResult emitAttention(KernelFrameBase &frame, pack::AttentionOp op) {
                              kv,
                              frame.address(op.getCache()),
                              k.at(frame.address(op.getPages()), k.mul(firstPage, 4)),
+                             op.getSinks() ? frame.address(op.getSinks()) : Value(),
                              k.rem(unit, kv.getHeads())};
     k.loop(k.constI64(0), rows, 1, [&](Value i) {
       k.loop(k.constI64(0), k.constI64(group), 1, [&](Value inGroup) {
-        Value head = k.mul(k.add(k.mul(emitter.kvHead, group), inGroup), 4 * kv.getDim());
+        Value head = k.add(k.mul(emitter.kvHead, group), inGroup);
         Value row = k.add(firstRow, i);
-        auto headOf = [&](Value buffer) {
-          Value at = k.add(k.mul(row, rowBytes(buffer)), head);
+        auto headOf = [&](Value buffer, int64_t size) {
+          Value at = k.add(k.mul(row, rowBytes(buffer)), k.mul(head, 4 * size));
           return k.at(frame.address(buffer), at);
         };
-        Value count = k.add(k.add(firstPosition, i), 1);
-        emitter.emit(headOf(op.getQueries()), headOf(op.getInto()), count, scratch);
+        Value end = k.add(k.add(firstPosition, i), 1), begin = k.constI64(0);
+        if (int64_t window = op.getWindow())
+          begin = k.max(begin, k.add(end, -window));
+        emitter.emit(headOf(op.getQueries(), kv.getDim()), headOf(op.getInto(), kv.getValueDim()),
+                     head, begin, end, scratch);
       });
     });
   });

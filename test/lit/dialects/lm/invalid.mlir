@@ -112,7 +112,7 @@ func.func @rope_rotary(%x: tensor<?x8xf32>, %a: tensor<?x8xf32>) {
 // -----
 
 func.func @append_width(%c: !lm.kv_cache<2 x 4>, %k: tensor<?x8xf32>, %v: tensor<?x4xf32>) {
-  // expected-error @+1 {{needs keys and values of 8 values, but has 8 and 4}}
+  // expected-error @+1 {{needs keys of 8 and values of 8 columns, but has 8 and 4}}
   %d = lm.append %c keys %k values %v : !lm.kv_cache<2 x 4>, tensor<?x8xf32>, tensor<?x4xf32>
   return
 }
@@ -121,7 +121,7 @@ func.func @append_width(%c: !lm.kv_cache<2 x 4>, %k: tensor<?x8xf32>, %v: tensor
 
 func.func @attention_heads(%q: tensor<?x12xf32>, %c: !lm.kv_cache<2 x 4>) {
   // expected-error @+1 {{can't share 2 key heads among 3 query heads}}
-  %o = lm.attention %q, %c heads 3 scale 1.0 : tensor<?x12xf32>, !lm.kv_cache<2 x 4>
+  %o = lm.attention %q, %c heads 3 scale 1.0 : tensor<?x12xf32>, !lm.kv_cache<2 x 4> -> tensor<?x12xf32>
   return
 }
 
@@ -129,7 +129,31 @@ func.func @attention_heads(%q: tensor<?x12xf32>, %c: !lm.kv_cache<2 x 4>) {
 
 func.func @attention_width(%q: tensor<?x12xf32>, %c: !lm.kv_cache<2 x 4>) {
   // expected-error @+1 {{needs queries of 16 values, but has 12}}
-  %o = lm.attention %q, %c heads 4 scale 1.0 : tensor<?x12xf32>, !lm.kv_cache<2 x 4>
+  %o = lm.attention %q, %c heads 4 scale 1.0 : tensor<?x12xf32>, !lm.kv_cache<2 x 4> -> tensor<?x12xf32>
+  return
+}
+
+// -----
+
+func.func @attention_result(%q: tensor<?x16xf32>, %c: !lm.kv_cache<2 x 4, values 3>) {
+  // expected-error @+1 {{makes rows of 12 values, not of 16}}
+  %o = lm.attention %q, %c heads 4 scale 1.0 : tensor<?x16xf32>, !lm.kv_cache<2 x 4, values 3> -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_sinks(%q: tensor<?x16xf32>, %c: !lm.kv_cache<2 x 4>, %s: tensor<2xf32>) {
+  // expected-error @+1 {{has 2 sinks for 4 heads}}
+  %o = lm.attention %q, %c sinks %s heads 4 scale 1.0 : tensor<?x16xf32>, !lm.kv_cache<2 x 4>, tensor<2xf32> -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_window(%q: tensor<?x16xf32>, %c: !lm.kv_cache<2 x 4>) {
+  // expected-error @+1 {{needs a window and a softcap that are not negative}}
+  %o = lm.attention %q, %c heads 4 scale 1.0 window -1 : tensor<?x16xf32>, !lm.kv_cache<2 x 4> -> tensor<?x16xf32>
   return
 }
 

@@ -42,8 +42,12 @@ func.func @step() -> tensor<?x100xf32> {
   %kr = lm.rope %kn, %angles halves head_dim 16 : tensor<?x32xf32>, tensor<?x4xf32>
   // CHECK: lm.append %{{.*}} keys %{{.*}} values %{{.*}} : !lm.kv_cache<2 x 16>, tensor<?x32xf32>, tensor<?x32xf32>
   %filled = lm.append %cache keys %kr values %k : !lm.kv_cache<2 x 16>, tensor<?x32xf32>, tensor<?x32xf32>
-  // CHECK: lm.attention %{{.*}}, %{{.*}} heads 4 scale 2.500000e-01 : tensor<?x64xf32>, !lm.kv_cache<2 x 16>
-  %o = lm.attention %qr, %filled heads 4 scale 0.25 : tensor<?x64xf32>, !lm.kv_cache<2 x 16>
+  // CHECK: lm.attention %{{.*}}, %{{.*}} heads 4 scale 2.500000e-01 : tensor<?x64xf32>, !lm.kv_cache<2 x 16> -> tensor<?x64xf32>
+  %o = lm.attention %qr, %filled heads 4 scale 0.25 : tensor<?x64xf32>, !lm.kv_cache<2 x 16> -> tensor<?x64xf32>
+  // CHECK: lm.attention %{{.*}} sinks %{{.*}} heads 4 scale 2.500000e-01 window 9 softcap 5.000000e+01 : {{.*}}, !lm.kv_cache<2 x 16, values 8>, tensor<4xf32> -> tensor<?x32xf32>
+  %sinks = lm.weight "sinks" format "f32" : tensor<4xf32>
+  %narrow = lm.state "narrow" : !lm.kv_cache<2 x 16, values 8>
+  %m = lm.attention %qr, %narrow sinks %sinks heads 4 scale 0.25 window 9 softcap 50.0 : tensor<?x64xf32>, !lm.kv_cache<2 x 16, values 8>, tensor<4xf32> -> tensor<?x32xf32>
   // CHECK: lm.silu %{{.*}} : tensor<?x64xf32>
   %s = lm.silu %o : tensor<?x64xf32>
   // CHECK: lm.mul %{{.*}}, %{{.*}} : tensor<?x64xf32>

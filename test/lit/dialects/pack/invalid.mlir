@@ -271,3 +271,14 @@ func.func @short(%numbers: vector<16xi8>) {
   %0 = pack.lookup %numbers [0, 1, 2] : vector<16xi8>
   return
 }
+
+// -----
+
+!kv = !pack.kv<2 x 16, page 64>
+
+func.func @softcap(%q: tensor<?x32xf32>, %c: !kv, %i: tensor<?xi32>) {
+  // expected-error @+1 {{needs a window and a softcap that are not negative}}
+  %o = pack.attention %q cache %c tiles %i pages %i {heads = 2, scale = 1.0 : f32, tile = 8, softcap = -1.0 : f32}
+      : (tensor<?x32xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x32xf32>
+  return
+}

@@ -34,6 +34,13 @@ func.func @tensors(%s: tensor<64xf32>, %h: tensor<16xf32>) -> (tensor<?x64xf32>,
   %q, %d = pack.matmul_heads %a weights(%w, %w, %w) biases(%v, %v, %v) q_norm %h k_norm %h table %t slots %slots cache %c
       {head_dim = 16, rotary = 4, rope = 1 : i32, eps = 1.0e-5 : f32}
       : (!b, !w, !w, !w, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<16xf32>, tensor<16xf32>, tensor<?x4xf32>, tensor<?xi32>, !kv) -> (tensor<?x64xf32>, !kv)
+  // CHECK: pack.attention %{{.*}} sinks %{{.*}} {heads = 4 : i64, scale = 2.500000e-01 : f32, softcap = 5.000000e+01 : f32, tile = 8 : i64, window = 9 : i64}
+  // CHECK-SAME: !pack.kv<2 x 16, page 64, values 8>
+  %sinks = pack.vector "sinks" : tensor<4xf32>
+  %narrow = pack.state "narrow" : !pack.kv<2 x 16, page 64, values 8>
+  %m = pack.attention %q cache %narrow tiles %tiles pages %pages sinks %sinks
+      {heads = 4, scale = 0.25 : f32, tile = 8, window = 9, softcap = 50.0 : f32}
+      : (tensor<?x64xf32>, !pack.kv<2 x 16, page 64, values 8>, tensor<?xi32>, tensor<?xi32>, tensor<4xf32>) -> tensor<?x32xf32>
   // CHECK: pack.attention %{{.*}} cache %{{.*}} tiles %{{.*}} pages %{{.*}} {heads = 4 : i64, scale = 2.500000e-01 : f32, tile = 8 : i64}
   %o = pack.attention %q cache %d tiles %tiles pages %pages {heads = 4, scale = 0.25 : f32, tile = 8}
       : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>

@@ -27,7 +27,7 @@ func.func @fuses(%a: !a, %q: !wq, %k: !wk, %v: !wk, %t: tensor<?x8xf32>, %qs: te
   %rq = lm.rope %nq, %t pairs head_dim 16 : tensor<?x64xf32>, tensor<?x8xf32>
   %rk = lm.rope %nk, %t pairs head_dim 16 : tensor<?x32xf32>, tensor<?x8xf32>
   %d = lm.append %c keys %rk values %mv : !kv, tensor<?x32xf32>, tensor<?x32xf32>
-  %o = lm.attention %rq, %d heads 4 scale 0.25 : tensor<?x64xf32>, !kv
+  %o = lm.attention %rq, %d heads 4 scale 0.25 : tensor<?x64xf32>, !kv -> tensor<?x64xf32>
   return %o : tensor<?x64xf32>
 }
 
@@ -47,7 +47,7 @@ func.func @fuses_plain(%a: !a, %w: !w) -> tensor<?x32xf32> {
   %k = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
   %v = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
   %d = lm.append %c keys %k values %v : !kv, tensor<?x32xf32>, tensor<?x32xf32>
-  %o = lm.attention %q, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv
+  %o = lm.attention %q, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv -> tensor<?x32xf32>
   return %o : tensor<?x32xf32>
 }
 
@@ -67,7 +67,7 @@ func.func @keeps_half_turned(%a: !a, %w: !w, %t: tensor<?x16xf32>) -> tensor<?x3
   %v = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
   %r = lm.rope %k, %t halves head_dim 16 : tensor<?x32xf32>, tensor<?x16xf32>
   %d = lm.append %c keys %r values %v : !kv, tensor<?x32xf32>, tensor<?x32xf32>
-  %o = lm.attention %q, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv
+  %o = lm.attention %q, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv -> tensor<?x32xf32>
   return %o : tensor<?x32xf32>
 }
 
@@ -86,7 +86,7 @@ func.func @keeps_other_activations(%a: !a, %b: !a, %w: !w) -> tensor<?x32xf32> {
   %k = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
   %v = pack.matmul %b weights(%w) : (!a, !w) -> tensor<?x32xf32>
   %d = lm.append %c keys %k values %v : !kv, tensor<?x32xf32>, tensor<?x32xf32>
-  %o = lm.attention %q, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv
+  %o = lm.attention %q, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv -> tensor<?x32xf32>
   return %o : tensor<?x32xf32>
 }
 
@@ -106,7 +106,7 @@ func.func @keeps_row_norm(%a: !a, %w: !w, %s: tensor<32xf32>) -> tensor<?x32xf32
   %v = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
   %n = lm.rms_norm %q scale %s over 32 eps 0.0 : tensor<?x32xf32>, tensor<32xf32>
   %d = lm.append %c keys %k values %v : !kv, tensor<?x32xf32>, tensor<?x32xf32>
-  %o = lm.attention %n, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv
+  %o = lm.attention %n, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv -> tensor<?x32xf32>
   return %o : tensor<?x32xf32>
 }
 
@@ -119,7 +119,7 @@ func.func @keeps_row_norm(%a: !a, %w: !w, %s: tensor<32xf32>) -> tensor<?x32xf32
 func.func @keeps_bare_cache(%q: tensor<?x32xf32>) -> tensor<?x32xf32> {
   // CHECK: lm.attention
   %c = lm.state "c" : !kv
-  %o = lm.attention %q, %c heads 2 scale 0.25 : tensor<?x32xf32>, !kv
+  %o = lm.attention %q, %c heads 2 scale 0.25 : tensor<?x32xf32>, !kv -> tensor<?x32xf32>
   return %o : tensor<?x32xf32>
 }
 
