@@ -20,7 +20,7 @@ namespace izhc::emit {
 
 // Numbers of runtime/schema/artifact.fbs.
 enum class Space : uint8_t { Arena, Weights, Constants, State, Input };
-enum class Extent : uint8_t { Fixed, Tokens, Outputs, Tiles };
+enum class Extent : uint8_t { Fixed, Tokens, Outputs, Tiles, Merges };
 
 struct Binding {
   Space space;
@@ -77,6 +77,8 @@ struct Plan {
   uint32_t maxOutputs = 0;
   uint32_t tileTokens = 0;
   uint32_t pageTokens = 0;
+  uint32_t spanTokens = 0;
+  uint32_t maxPartials = 0;
   // What all dispatches together do for a token, or for a row of the outputs.
   uint64_t tokenBytes = 0;
   uint64_t tokenOperations = 0;

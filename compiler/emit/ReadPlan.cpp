@@ -43,6 +43,8 @@ private:
     plan.maxOutputs = op.getMaxOutputs();
     plan.tileTokens = op.getTileTokens();
     plan.pageTokens = op.getPageTokens();
+    plan.spanTokens = op.getSpanTokens();
+    plan.maxPartials = op.getMaxPartials();
     return mlir::success();
   }
 

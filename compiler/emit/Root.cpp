@@ -59,6 +59,8 @@ Offset<fb::Plan> buildPlan(FlatBufferBuilder &builder, const Plan &plan) {
   result.add_tile_tokens(plan.tileTokens);
   result.add_page_tokens(plan.pageTokens);
   result.add_logits_offset(plan.logitsOffset);
+  result.add_span_tokens(plan.spanTokens);
+  result.add_max_partials(plan.maxPartials);
   result.add_token_bytes(plan.tokenBytes);
   result.add_token_operations(plan.tokenOperations);
   result.add_output_operations(plan.outputOperations);

@@ -4,6 +4,7 @@
 #include "compiler/pipeline/Compile.h"
 #include "compiler/emit/ExportTable.h"
 #include "compiler/emit/ReadPlan.h"
+#include "compiler/formats/CacheTypes.h"
 #include "compiler/import/ModelSource.h"
 #include "compiler/models/Model.h"
 #include "compiler/pipeline/CodeGeneration.h"
@@ -105,7 +106,7 @@ private:
     takeFacts(model->facts);
     printIr("models");
     lap("models");
-    for (Stage &stage : irStages(options.exact)) {
+    for (Stage &stage : irStages(options.exact, options.cacheBits)) {
       if (mlir::failed(stage.run(*module)))
         return makeError("{0}: {1}", source->fileName(),
                          llvm::toString(diagnostics.take(
@@ -176,7 +177,11 @@ private:
       text += (text.empty() ? "" : " ") + choice;
     if (text.empty())
       text = "as stored";
-    return options.exact ? text + ", exact" : text;
+    if (options.exact)
+      text += ", exact";
+    if (options.cacheBits != 16)
+      text += (", cache " + cacheTypeName(options.cacheBits)).str();
+    return text;
   }
 
   void takeFacts(const ModelFacts &facts) {

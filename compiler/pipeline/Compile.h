@@ -28,6 +28,8 @@ struct CompileOptions {
   bool exact = false;
   // Formats that weights are encoded in anew.
   QuantizeOptions quantize;
+  // Of a value in the caches: 16, 8 or 4.
+  int64_t cacheBits = 16;
   // Overrides the model's metadata; empty: as it says.
   std::string preTokenizer;
   // One of stageNames(), or empty. `ir` receives the text.

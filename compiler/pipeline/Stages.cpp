@@ -16,10 +16,11 @@ static Stage stage(llvm::StringRef name, std::function<void(mlir::OpPassManager 
           }};
 }
 
-std::vector<Stage> irStages(bool exact) {
+std::vector<Stage> irStages(bool exact, int64_t cacheBits) {
   return {
       stage("lm", [](mlir::OpPassManager &manager) { buildLmPasses(manager); }),
-      stage("pack", [exact](mlir::OpPassManager &manager) { buildPackPasses(manager, {exact}); }),
+      stage("pack",
+            [=](mlir::OpPassManager &manager) { buildPackPasses(manager, {exact, cacheBits}); }),
       stage("plan", [](mlir::OpPassManager &manager) { buildPlanPasses(manager); }),
   };
 }

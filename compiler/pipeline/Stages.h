@@ -14,6 +14,6 @@ struct Stage {
 };
 
 // lm, pack and plan, in order.
-std::vector<Stage> irStages(bool exact);
+std::vector<Stage> irStages(bool exact, int64_t cacheBits);
 
 } // namespace izhc

@@ -61,4 +61,13 @@ llvm::LogicalResult LookupOp::verify() {
   return mlir::success();
 }
 
+llvm::LogicalResult DotPairsOp::verify() {
+  int64_t lanes = llvm::cast<mlir::VectorType>(getAcc().getType()).getDimSize(0);
+  int64_t numbers = llvm::cast<mlir::VectorType>(getLhs().getType()).getDimSize(0);
+  if (numbers != 2 * lanes)
+    return emitOpError("needs two numbers for each of the ")
+           << lanes << " lanes, but has " << numbers;
+  return mlir::success();
+}
+
 } // namespace izhc::pack

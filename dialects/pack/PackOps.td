@@ -65,7 +65,9 @@ def StepInput : I32EnumAttr<"StepInput", "an array that the runtime fills for a 
   I32EnumAttrCase<"Slots", 2, "slots">,
   I32EnumAttrCase<"OutputRows", 3, "output_rows">,
   I32EnumAttrCase<"Tiles", 4, "tiles">,
-  I32EnumAttrCase<"Pages", 5, "pages">]> {
+  I32EnumAttrCase<"Pages", 5, "pages">,
+  I32EnumAttrCase<"Parts", 6, "parts">,
+  I32EnumAttrCase<"Merges", 7, "merges">]> {
   let cppNamespace = "::izhc::pack";
 }
 
@@ -112,24 +114,34 @@ def WeightType : PackType<"Weight", "weight"> {
 }
 
 def KvType : PackType<"Kv", "kv"> {
-  let summary = "a paged key and value cache of one layer, float16";
+  let summary = "a paged key and value cache of one layer";
   let description = [{
-    A page holds `page` tokens: first the keys as [heads][dim][page], so that
-    tokens lie in vector lanes, then the values as [heads][page][dim].
+    A page holds `page` tokens: first the keys of all heads, then their values,
+    both in panels that products read in order (dialects/pack/KvLayout.h).
     Slot s of the pool is token s % page of page s / page.
 
-    `!pack.kv<3 x 64, page 64>`, `!pack.kv<1 x 576, page 64, values 512>`
+    A key has `dim` values, and so has a value unless `values` says otherwise.
+    `bits` is 16 for float16 (the default), or 8 or 4 for blocks of 32 codes
+    with a float16 scale. Blocks hold keys and values times a Hadamard matrix,
+    which spreads single large values; queries are multiplied by it as well,
+    which leaves q . k as it was, and so are attention's sums, which brings the
+    values back.
+
+    `!pack.kv<3 x 64, page 64>`, `!pack.kv<1 x 576, page 64, values 512, bits 8>`
   }];
   let parameters = (ins "int64_t":$heads, "int64_t":$dim, "int64_t":$page,
-                        DefaultValuedParameter<"int64_t", "0">:$values);
-  let assemblyFormat = "`<` $heads `x` $dim `,` `page` $page (`,` `values` $values^)? `>`";
+                        DefaultValuedParameter<"int64_t", "0">:$values,
+                        DefaultValuedParameter<"int64_t", "16">:$bits);
+  let assemblyFormat = [{
+    `<` $heads `x` $dim `,` `page` $page (`,` `values` $values^)? (`,` `bits` $bits^)? `>`
+  }];
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     // Values of one value head.
     int64_t getValueDim() const { return getValues() ? getValues() : getDim(); }
-    int64_t getPageBytes() const {
-      return 2 * getHeads() * (getDim() + getValueDim()) * getPage();
-    }
-    int64_t getValuesOffset() const { return 2 * getHeads() * getDim() * getPage(); }
+    // Whether keys and values are stored times a Hadamard matrix.
+    bool isTurned() const { return getBits() < 16; }
+    int64_t getPageBytes() const;
   }];
 }
 
@@ -320,27 +332,58 @@ def AttentionOp : PackOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "causal grouped-query attention over a paged cache";
   let description = [{
     For a query token at position p and head h (key head h / (heads / kv
-    heads)): softmax over keys 0..p of s = scale * (q . k), times the values, with
-    an online softmax that takes the keys page by page, in order, so that the
-    result doesn't depend on how tokens are grouped. `window` w > 0: only keys
-    p - w + 1 .. p. `softcap` c > 0: c * tanh(s / c) takes the place of s.
-    `sinks`: a float for each head; e^sink joins the sum of weights.
+    heads)): softmax over keys 0..p of s = scale * (q . k), times the values.
+    `window` w > 0: only keys p - w + 1 .. p. `softcap` c > 0: c * tanh(s / c)
+    takes the place of s. `sinks`: a float for each head; e^sink joins the sum
+    of weights. With `exact` no factor is rounded below float32.
 
-    `tiles`: i32 [n][4] = {first row, rows (1..tile), first position, index of
-    the sequence's first entry in `pages`}; `pages`: i32, physical page of each
-    page of a sequence. Rows of one tile are consecutive positions of one
-    sequence. Unit of work: one key head of one tile, numbered tile * kv heads + head.
+    The context is cut into spans of 256 keys at fixed positions. A span has a
+    softmax of its own: maximum m, sum of weights l, weighted values o; spans are
+    merged in order by
+      M' = max(M, m), c = e^(M - M'), f = e^(m - M'), L = L c + l f, O = O c + o f,
+    and the result is O / L. So it doesn't depend on how tokens are grouped, nor
+    on which spans are computed together.
+
+    `tiles`: i32 [n][4] = {first row, rows, first position, index of the
+    sequence's first entry in `pages`}; `pages`: i32, physical page of each page
+    of a sequence. Rows of one tile are consecutive positions of one sequence.
+    `parts` (with it `partials`): i32 [n][4] = {first span, end of spans, place
+    p}: which spans of its rows a tile takes; where p >= 0 it takes one, and row
+    i of the tile leaves {m, l, o} of head h at (p + i) * heads + h of
+    `partials` (records as dialects/pack/KvLayout.h says) for pack.merge.
+    Unit of work: one key head of one tile, numbered tile * kv heads + head. The
+    tensor form returns the rows and, with `parts`, the partials.
   }];
   let arguments = (ins AnyType:$queries, AnyType:$cache, AnyType:$tiles,
-                       AnyType:$pages, Optional<AnyType>:$sinks, F32Attr:$scale,
-                       I64Attr:$heads, I64Attr:$tile,
+                       AnyType:$pages, Optional<AnyType>:$parts, Optional<AnyType>:$sinks,
+                       F32Attr:$scale, I64Attr:$heads, I64Attr:$tile,
                        DefaultValuedAttr<I64Attr, "0">:$window,
-                       DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
-                       Optional<AnyType>:$into);
+                       DefaultValuedAttr<F32Attr, "0.0f">:$softcap, UnitAttr:$exact,
+                       Optional<AnyType>:$into, Optional<AnyType>:$partials);
+  let results = (outs Variadic<AnyType>:$results);
+  let assemblyFormat = [{
+    $queries `cache` $cache `tiles` $tiles `pages` $pages (`parts` $parts^)? (`sinks` $sinks^)?
+    (`into` $into^)? (`partials` $partials^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def MergeOp : PackOp<"merge", [AttrSizedOperandSegments]> {
+  let summary = "rows of attention from the spans that tiles left";
+  let description = [{
+    `merges`: i32 [n][4] = {row, position, place of the first span, places from
+    one span to the next}. The spans of a row that its `window` (as in
+    pack.attention) sees are merged in order and written over the row. The
+    tensor form takes the rows of the attention and returns them. Unit of work: one
+    head of one merge, numbered merge * heads + head.
+  }];
+  let arguments = (ins Optional<AnyType>:$rows, AnyType:$partials, AnyType:$merges,
+                       Optional<AnyType>:$sinks, AnyType:$cache, I64Attr:$heads,
+                       DefaultValuedAttr<I64Attr, "0">:$window, Optional<AnyType>:$into);
   let results = (outs Optional<AnyType>:$result);
   let assemblyFormat = [{
-    $queries `cache` $cache `tiles` $tiles `pages` $pages (`sinks` $sinks^)? (`into` $into^)?
-    attr-dict `:` functional-type(operands, results)
+    (`rows` $rows^)? `partials` $partials `merges` $merges (`sinks` $sinks^)? `cache` $cache
+    (`into` $into^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -381,6 +424,20 @@ def LookupOp : PackOp<"lookup", [Pure, AllTypesMatch<["indices", "result"]>]> {
   let arguments = (ins VectorOfRankAndType<[1], [I8]>:$indices, DenseI8ArrayAttr:$table);
   let results = (outs VectorOfRankAndType<[1], [I8]>:$result);
   let assemblyFormat = "$indices $table attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def DotPairsOp : PackOp<"dot_pairs", [Pure, AllTypesMatch<["acc", "result"]>, AllTypesMatch<["lhs", "rhs"]>]> {
+  let summary = "adds products of two bfloat16 numbers to each float lane";
+  let description = [{
+    result[i] = acc[i] + lhs[2i] * rhs[2i] + lhs[2i+1] * rhs[2i+1], rounded as
+    the machine does. Only for machines that say that they have it.
+  }];
+  let arguments = (ins VectorOfRankAndType<[1], [F32]>:$acc,
+                       VectorOfRankAndType<[1], [BF16]>:$lhs,
+                       VectorOfRankAndType<[1], [BF16]>:$rhs);
+  let results = (outs VectorOfRankAndType<[1], [F32]>:$result);
+  let assemblyFormat = "$lhs `,` $rhs `add` $acc attr-dict `:` type($lhs) `,` type($acc)";
   let hasVerifier = 1;
 }
 

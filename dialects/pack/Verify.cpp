@@ -1,7 +1,7 @@
 // Verifiers of the ops that become kernels. They hold in both forms: what is a
 // tensor in one is a memref in the other.
 
-#include "dialects/pack/Pack.h"
+#include "dialects/pack/KvLayout.h"
 
 namespace izhc::pack {
 
@@ -181,7 +181,7 @@ LogicalResult AppendOp::verify() {
   if (check.failed())
     return check.result();
   check.rows(getKeys(), "keys", cache.getHeads() * cache.getDim());
-  check.rows(getValues(), "values", cache.getHeads() * cache.getDim());
+  check.rows(getValues(), "values", cache.getHeads() * cache.getValueDim());
   check.numbers(getSlots(), "slots");
   return check.result();
 }
@@ -263,9 +263,13 @@ LogicalResult MatmulHeadsOp::verify() {
   return check.result();
 }
 
+static void checkPartials(Checker &check, Type type, KvType cache, int64_t heads) {
+  check.rows(type, "partials", heads * KvLayout(cache).partialBytes() / 4);
+}
+
 LogicalResult AttentionOp::verify() {
   Checker check(*this);
-  check.oneForm(getInto(), 1);
+  check.oneForm(getInto(), getParts() ? 2 : 1);
   auto cache = check.as<KvType>(getCache().getType(), "cache");
   if (!cache || check.failed())
     return check.result();
@@ -279,8 +283,37 @@ LogicalResult AttentionOp::verify() {
   check.vector(getSinks(), "sinks", heads);
   check.require(int64_t(getWindow()) >= 0 && getSoftcap().convertToFloat() >= 0,
                 "needs a window and a softcap that are not negative");
-  if (!check.failed())
-    check.rows(resultType(*this, getInto()), "result", heads * cache.getValueDim());
+  check.require(bool(getPartials()) == (getParts() && getInto()),
+                "has a place for partials exactly if it is a buffer form with parts");
+  if (check.failed())
+    return check.result();
+  check.rows(resultType(*this, getInto()), "result", heads * cache.getValueDim());
+  if (getParts()) {
+    check.numbers(getParts(), "parts");
+    checkPartials(check, getPartials() ? getPartials().getType() : getResult(1).getType(), cache,
+                  heads);
+  }
+  return check.result();
+}
+
+LogicalResult MergeOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  auto cache = check.as<KvType>(getCache().getType(), "cache");
+  if (!cache || check.failed())
+    return check.result();
+  int64_t heads = getHeads();
+  check.require(heads > 0 && int64_t(getWindow()) >= 0,
+                "needs heads, and a window that is not negative");
+  check.require(bool(getRows()) == !getInto(), "has rows exactly if it is a tensor form");
+  if (check.failed())
+    return check.result();
+  check.numbers(getMerges(), "merges");
+  check.vector(getSinks(), "sinks", heads);
+  checkPartials(check, getPartials().getType(), cache, heads);
+  if (getRows())
+    check.rows(getRows(), "rows", heads * cache.getValueDim());
+  check.rows(resultType(*this, getInto()), "result", heads * cache.getValueDim());
   return check.result();
 }
 

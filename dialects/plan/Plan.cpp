@@ -75,6 +75,9 @@ static bool placed(uint64_t offset) { return offset <= INT64_MAX && offset % kAl
 llvm::LogicalResult MemoryOp::verify() {
   if (!positive({getMaxTokens(), getMaxOutputs(), getTileTokens(), getPageTokens()}))
     return emitOpError("needs limits of at least one");
+  if (int64_t(getSpanTokens()) < 0 || int64_t(getMaxPartials()) < 0 ||
+      bool(getSpanTokens()) != bool(getMaxPartials()))
+    return emitOpError("needs a span and room for partials, or neither");
   if (!placed(getLogitsOffset()) || !positive({getArenaBytes(), getVocabulary()}) ||
       getLogitsOffset() > getArenaBytes() ||
       getVocabulary() > (getArenaBytes() - getLogitsOffset()) / 4 / getMaxOutputs())

@@ -33,7 +33,8 @@ def Extent : I32EnumAttr<"Extent", "what the number of units is a multiple of", 
   I32EnumAttrCase<"Fixed", 0, "fixed">,
   I32EnumAttrCase<"Tokens", 1, "tokens">,
   I32EnumAttrCase<"Outputs", 2, "outputs">,
-  I32EnumAttrCase<"Tiles", 3, "tiles">]> {
+  I32EnumAttrCase<"Tiles", 3, "tiles">,
+  I32EnumAttrCase<"Merges", 4, "merges">]> {
   let cppNamespace = "::izhc::plan";
 }
 
@@ -44,7 +45,9 @@ def Input : I32EnumAttr<"Input", "an array that the runtime fills for a step", [
   I32EnumAttrCase<"Slots", 2, "slots">,
   I32EnumAttrCase<"OutputRows", 3, "output_rows">,
   I32EnumAttrCase<"Tiles", 4, "tiles">,
-  I32EnumAttrCase<"Pages", 5, "pages">]> {
+  I32EnumAttrCase<"Pages", 5, "pages">,
+  I32EnumAttrCase<"Parts", 6, "parts">,
+  I32EnumAttrCase<"Merges", 7, "merges">]> {
   let cppNamespace = "::izhc::plan";
 }
 
@@ -59,7 +62,7 @@ def KernelOp : PlanOp<"kernel", [IsolatedFromAbove, Symbol, SingleBlock, NoTermi
     A target turns it into a function
     `void name(ptr bindings, ptr params, i64 begin, i64 end)` that computes
     units begin..end: `bindings` points to one base address for each argument,
-    `params` to int64 values: [0] tokens, [1] outputs, [2] tiles.
+    `params` to int64 values: [0] tokens, [1] outputs, [2] tiles, [3] merges.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);
@@ -110,19 +113,24 @@ def MemoryOp : PlanOp<"memory"> {
     three spaces. The logits, float32 [max_outputs][vocabulary], lie at
     `logits_offset` of the arena when the step is done. A step has at most
     `max_tokens` tokens and `max_outputs` output rows; an attention tile has at
-    most `tile_tokens` rows and a page of a cache `page_tokens` tokens.
+    most `tile_tokens` rows and a page of a cache `page_tokens` tokens. Where
+    `span` is given, tiles may take single spans of so many tokens of a context,
+    and there is room for what they leave of `partials` rows and spans.
 
     `plan.memory arena 1024 weights 4096 constants 64 logits 0 vocabulary 2
-     tokens 128 outputs 128 tile 8 page 64`
+     tokens 128 outputs 128 tile 8 page 64 span 256 partials 1024`
   }];
   let arguments = (ins I64Attr:$arena_bytes, I64Attr:$weights_bytes,
                        I64Attr:$constants_bytes, I64Attr:$logits_offset,
                        I64Attr:$vocabulary, I64Attr:$max_tokens, I64Attr:$max_outputs,
-                       I64Attr:$tile_tokens, I64Attr:$page_tokens);
+                       I64Attr:$tile_tokens, I64Attr:$page_tokens,
+                       DefaultValuedAttr<I64Attr, "0">:$span_tokens,
+                       DefaultValuedAttr<I64Attr, "0">:$max_partials);
   let assemblyFormat = [{
     `arena` $arena_bytes `weights` $weights_bytes `constants` $constants_bytes
     `logits` $logits_offset `vocabulary` $vocabulary `tokens` $max_tokens
-    `outputs` $max_outputs `tile` $tile_tokens `page` $page_tokens attr-dict
+    `outputs` $max_outputs `tile` $tile_tokens `page` $page_tokens
+    (`span` $span_tokens^)? (`partials` $max_partials^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -16,6 +16,7 @@ using Number = unsigned long long;
 constexpr uint32_t kDefaultTokens = 4096;
 constexpr uint32_t kMaxTokens = 1u << 24;
 constexpr uint32_t kMaxSequences = 4096;
+constexpr uint64_t kLargePool = uint64_t{16} << 20;
 
 izh_status no_memory(izh_error* error) {
   return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the context's tables");
@@ -85,8 +86,10 @@ izh_status make_buffers(izh_context* context, izh_error* error) {
                 static_cast<Number>(root.plan.arena_bytes >> 20), context->model->path.data());
   }
   for (const uint64_t page_bytes : root.states) {
-    // Small pages: a short conversation then touches a small part of each pool.
-    void* pool = pages_alloc(page_bytes * context->pool_pages, /*huge=*/false);
+    // Small pages where a huge one would be a good part of the pool: a short
+    // conversation then touches little of it.
+    const uint64_t bytes = page_bytes * context->pool_pages;
+    void* pool = pages_alloc(bytes, /*huge=*/bytes >= kLargePool);
     if (!pool || !context->pools.push(pool)) {
       if (pool) pages_free(pool, page_bytes * context->pool_pages);
       return fail(error, IZH_OUT_OF_MEMORY,
@@ -101,9 +104,10 @@ izh_status make_buffers(izh_context* context, izh_error* error) {
 
 izh_status make_inputs(izh_context* context, izh_error* error) {
   const PlanFacts& plan = context->model->image.root.plan;
-  // Each token may be a tile of its own; a step names each page at most once.
-  const uint64_t counts[kInputs] = {plan.max_tokens,  plan.max_tokens,      plan.max_tokens,
-                                    plan.max_outputs, plan.max_tokens * 4u, context->pool_pages};
+  // A step names each page at most once.
+  const uint64_t counts[kInputs] = {
+      plan.max_tokens,      plan.max_tokens,     plan.max_tokens,      plan.max_outputs,
+      plan.max_tiles() * 4, context->pool_pages, plan.max_tiles() * 4, plan.max_partials * 4u};
   // Rounded to whole cache lines, and one more line for aligning the first.
   constexpr uint64_t kLine = kBindingAlignment / sizeof(int32_t);
   uint64_t total = kLine;

@@ -13,6 +13,8 @@ constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 40;
 constexpr uint64_t kMaxPageBytes = uint64_t{1} << 32;
 constexpr uint32_t kMaxVocabulary = 1u << 24;
 constexpr uint32_t kMaxTileTokens = 256;
+constexpr uint32_t kMaxSpanTokens = 1u << 16;
+constexpr uint32_t kMaxPartials = 1u << 16;
 // Pieces of a dispatch are counted in 30 bits.
 constexpr uint64_t kMaxUnits = uint64_t{1} << 30;
 
@@ -40,6 +42,8 @@ struct PlanVerifier {
     IZH_TRY(check_range("max_outputs", plan.max_outputs, 1, plan.max_tokens));
     IZH_TRY(check_range("tile_tokens", plan.tile_tokens, 1, kMaxTileTokens));
     IZH_TRY(check_range("page_tokens", plan.page_tokens, kPageTokens, kPageTokens));
+    IZH_TRY(check_range("span_tokens", plan.span_tokens, 0, kMaxSpanTokens));
+    IZH_TRY(check_range("max_partials", plan.max_partials, 0, plan.span_tokens ? kMaxPartials : 0));
     IZH_TRY(check_range("the arena's size", plan.arena_bytes, 1, kMaxArenaBytes));
     const uint64_t logits = uint64_t{plan.max_outputs} * root.model.vocabulary * sizeof(float);
     if (plan.logits_offset % kBindingAlignment != 0 || logits > plan.arena_bytes ||
@@ -114,8 +118,12 @@ struct PlanVerifier {
         return 1;
       case Extent::Outputs:
         return root.plan.max_outputs;
+      case Extent::Tiles:
+        return root.plan.max_tiles();
+      case Extent::Merges:
+        return root.plan.max_partials ? root.plan.max_partials : 1;
       default:
-        return root.plan.max_tokens;  // each token may be a tile of its own
+        return root.plan.max_tokens;
     }
   }
 

@@ -77,15 +77,13 @@ bool program_bind(const izh_model& model, const Spaces& spaces, Program* out) {
   return true;
 }
 
-void program_run(Program* program, Team* team, uint32_t tokens, uint32_t outputs, uint32_t tiles) {
-  program->params[0] = tokens;
-  program->params[1] = outputs;
-  program->params[2] = tiles;
-  const int64_t counts[kExtents] = {1, tokens, outputs, tiles};
+void program_run(Program* program, Team* team, const StepCounts& step) {
+  const int64_t counts[kExtents] = {1, step.tokens, step.outputs, step.tiles, step.merges};
+  for (uint32_t i = 1; i < kExtents; ++i) program->params[i - 1] = counts[i];
   for (size_t i = 0; i < program->dispatches.size(); ++i) {
     Program::Dispatch& dispatch = program->dispatches[i];
     dispatch.units = dispatch.units_each * counts[static_cast<size_t>(dispatch.extent)];
-    if (dispatch.only_logits && outputs == 0) dispatch.units = 0;
+    if (dispatch.only_logits && step.outputs == 0) dispatch.units = 0;
     // In range: the loader has limited units, and grain is at least 1.
     program->pieces[i] =
         static_cast<uint32_t>((dispatch.units + dispatch.grain - 1) / dispatch.grain);

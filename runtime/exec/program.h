@@ -12,7 +12,7 @@
 namespace izh {
 
 // Computes units begin..end of a dispatch. `params`: [0] tokens, [1] outputs,
-// [2] tiles of the step.
+// [2] tiles, [3] merges of the step.
 using Kernel = void (*)(void* const* bindings, const int64_t* params, int64_t begin, int64_t end);
 
 // Where the spaces of a context are.
@@ -41,7 +41,15 @@ struct Program {
 // Resolves the plan of `model`. False if there is no memory.
 [[nodiscard]] bool program_bind(const izh_model& model, const Spaces& spaces, Program* out);
 
+// How much the input arrays of a step hold.
+struct StepCounts {
+  uint32_t tokens;
+  uint32_t outputs;
+  uint32_t tiles;
+  uint32_t merges;
+};
+
 // Runs one step; the input arrays are filled.
-void program_run(Program* program, Team* team, uint32_t tokens, uint32_t outputs, uint32_t tiles);
+void program_run(Program* program, Team* team, const StepCounts& counts);
 
 }  // namespace izh

@@ -103,7 +103,8 @@ struct Reader {
 
   izh_status read_plan(const schema::Plan* plan) {
     out->plan = {plan->arena_bytes(), plan->logits_offset(), plan->max_tokens(),
-                 plan->max_outputs(), plan->tile_tokens(),   plan->page_tokens()};
+                 plan->max_outputs(), plan->tile_tokens(),   plan->page_tokens(),
+                 plan->span_tokens(), plan->max_partials()};
     const uint32_t kernels = count_of(plan->kernels());
     if (kernels > kMaxKernels) return too_many("kernels", kernels, kMaxKernels);
     if (!out->kernels.reserve(kernels)) return no_memory();

@@ -13,13 +13,13 @@ namespace izh {
 
 // Values as in runtime/schema/artifact.fbs.
 enum class Space : uint8_t { Arena, Weights, Constants, State, Input };
-enum class Extent : uint8_t { Fixed, Tokens, Outputs, Tiles };
+enum class Extent : uint8_t { Fixed, Tokens, Outputs, Tiles, Merges };
 constexpr uint32_t kSpaces = 5;
-constexpr uint32_t kExtents = 4;
+constexpr uint32_t kExtents = 5;
 
 // Arrays that the runtime fills before a step, in the order of plan::Input.
-enum class Input : uint8_t { Ids, Positions, Slots, OutputRows, Tiles, Pages };
-constexpr uint32_t kInputs = 6;
+enum class Input : uint8_t { Ids, Positions, Slots, OutputRows, Tiles, Pages, Parts, Merges };
+constexpr uint32_t kInputs = 8;
 
 struct SectionFacts {
   uint64_t offset;
@@ -83,6 +83,11 @@ struct PlanFacts {
   uint32_t max_outputs;
   uint32_t tile_tokens;
   uint32_t page_tokens;
+  uint32_t span_tokens;   // 0: tiles never take single spans
+  uint32_t max_partials;  // 0 exactly then
+
+  // Tiles of one step: each token may be one, and each partial.
+  uint64_t max_tiles() const { return uint64_t{max_tokens} + max_partials; }
 };
 
 struct Root {

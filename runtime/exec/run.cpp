@@ -15,11 +15,9 @@ struct Batch {
 };
 
 // What the arrays of one step hold.
-struct Step {
-  uint32_t tokens;
-  uint32_t outputs;
-  uint32_t tiles;
+struct Step : StepCounts {
   uint32_t pages;
+  uint32_t partials;
 };
 
 // The next token that no step has yet.
@@ -117,19 +115,68 @@ void fill_rows(izh_context* context, const izh_input& input, uint32_t token, uin
   }
 }
 
+// Up to so many rows of a sequence are cut by spans of its context as well, so
+// that all threads have a part of few heads.
+constexpr uint32_t kFewRows = 8;
+
+struct Tile {
+  uint32_t row;
+  uint32_t rows;
+  uint32_t position;
+  uint32_t first_page;
+};
+
+// `place`: of the partials of the tile's first row; -1 for none.
+void push_tile(izh_context* context, const Tile& tile, int32_t span, int32_t end, int32_t place,
+               Step* step) {
+  const size_t at = 4 * size_t{step->tiles++};
+  int32_t* words = context->inputs[static_cast<uint32_t>(Input::Tiles)] + at;
+  words[0] = static_cast<int32_t>(tile.row);
+  words[1] = static_cast<int32_t>(tile.rows);
+  words[2] = static_cast<int32_t>(tile.position);
+  words[3] = static_cast<int32_t>(tile.first_page);
+  int32_t* part = context->inputs[static_cast<uint32_t>(Input::Parts)] + at;
+  part[0] = span;
+  part[1] = end;
+  part[2] = place;
+  part[3] = 0;
+}
+
+// One tile for each span; the partials of a span are neighbours.
+void split_tile(izh_context* context, const Tile& tile, uint32_t spans, Step* step) {
+  for (uint32_t span = 0; span < spans; ++span) {
+    push_tile(context, tile, static_cast<int32_t>(span), static_cast<int32_t>(span + 1),
+              static_cast<int32_t>(step->partials + span * tile.rows), step);
+  }
+  for (uint32_t i = 0; i < tile.rows; ++i) {
+    int32_t* merge =
+        context->inputs[static_cast<uint32_t>(Input::Merges)] + 4 * size_t{step->merges++};
+    merge[0] = static_cast<int32_t>(tile.row + i);
+    merge[1] = static_cast<int32_t>(tile.position + i);
+    merge[2] = static_cast<int32_t>(step->partials + i);
+    merge[3] = static_cast<int32_t>(tile.rows);
+  }
+  step->partials += spans * tile.rows;
+}
+
 // Tiles never mix sequences; all tiles of one share its entries in `pages`.
+// The last tile, which sees the most keys, comes first.
 void fill_tiles(izh_context* context, const izh_sequence& sequence, uint32_t position,
-                uint32_t count, uint32_t tile_tokens, Step* step) {
-  int32_t* tiles = context->inputs[static_cast<uint32_t>(Input::Tiles)];
+                uint32_t count, Step* step) {
+  const PlanFacts& plan = context->model->image.root.plan;
   int32_t* pages = context->inputs[static_cast<uint32_t>(Input::Pages)];
   const uint32_t page_count = pages_for(uint64_t{position} + count);
-  for (uint32_t done = 0; done < count; done += tile_tokens) {
-    const uint32_t rows = count - done < tile_tokens ? count - done : tile_tokens;
-    int32_t* tile = tiles + 4 * size_t{step->tiles++};
-    tile[0] = static_cast<int32_t>(step->tokens + done);
-    tile[1] = static_cast<int32_t>(rows);
-    tile[2] = static_cast<int32_t>(position + done);
-    tile[3] = static_cast<int32_t>(step->pages);
+  for (uint32_t done = count; done > 0;) {
+    const uint32_t rows = done % plan.tile_tokens ? done % plan.tile_tokens : plan.tile_tokens;
+    done -= rows;
+    const Tile tile = {step->tokens + done, rows, position + done, step->pages};
+    const uint32_t spans = plan.span_tokens ? (tile.position + rows - 1) / plan.span_tokens + 1 : 1;
+    const bool fits = uint64_t{spans} * rows <= plan.max_partials - step->partials;
+    if (count <= kFewRows && spans > 1 && fits) {
+      split_tile(context, tile, spans, step);
+    } else {
+      push_tile(context, tile, 0, INT32_MAX, -1, step);
+    }
   }
   memcpy(pages + step->pages, sequence.pages.data(), page_count * sizeof(int32_t));
   step->pages += page_count;
@@ -148,8 +195,7 @@ Step fill_step(izh_context* context, const Batch& batch, Cursor* cursor) {
     const uint32_t count = tokens_that_fit(input, cursor->token, step, plan);
     if (count == 0) break;
     fill_rows(context, input, cursor->token, count, &step);
-    fill_tiles(context, *input.sequence, input.sequence->length + cursor->token, count,
-               plan.tile_tokens, &step);
+    fill_tiles(context, *input.sequence, input.sequence->length + cursor->token, count, &step);
     step.tokens += count;
     cursor->token += count;
   }
@@ -163,7 +209,7 @@ void run_steps(izh_context* context, const Batch& batch, float* logits) {
   for (;;) {
     const Step step = fill_step(context, batch, &cursor);
     if (step.tokens == 0) return;
-    program_run(&context->program, context->team, step.tokens, step.outputs, step.tiles);
+    program_run(&context->program, context->team, step);
     const size_t floats = size_t{step.outputs} * root.model.vocabulary;
     if (floats == 0) continue;
     memcpy(logits, rows, floats * sizeof(float));

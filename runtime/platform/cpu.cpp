@@ -88,7 +88,10 @@ uint64_t detect() {
     found |= k_amxtile;
     add(d, 25, k_amxint8);
   }
-  if (ymm && most >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) add(a, 4, k_avxvnni);
+  if (ymm && most >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) {
+    add(a, 4, k_avxvnni);
+    if (zmm) add(a, 5, k_avx512bf16);
+  }
   return found;
 }
 

@@ -2,8 +2,8 @@
 // double precision: where queries, keys and values are written, that nothing
 // else is, and how keys and values are rounded.
 
+#include "test/conformance/kv_cache.h"
 #include "test/conformance/operands.h"
-#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -16,7 +16,7 @@ enum Rope { None, Halves, Pairs };
 
 constexpr double kTolerance = 1e-5;
 constexpr float kEps = 1e-6f;
-constexpr int64_t kPage = 64, kPages = 4;
+constexpr int64_t kPages = 4;
 constexpr uint16_t kUnwritten = 0xEEEE;
 
 // Slots of the tokens: around the ends of pages, in no order.
@@ -71,7 +71,8 @@ struct Operands {
     return of(c.heads) + 2 * of(c.kvHeads);
   }
   int64_t queryWidth() const { return c.heads * c.dim; }
-  int64_t pageHalves() const { return 2 * c.kvHeads * c.dim * kPage; }
+  KvShape kv() const { return {c.kvHeads, c.dim, c.dim}; }
+  int64_t pageHalves() const { return kv().pageBytes() / 2; }
 };
 
 std::string Operands::text() const {
@@ -103,7 +104,7 @@ std::string Operands::text() const {
   op += " slots ";
   operand("%s", "memref<?xi32>");
   op += " cache ";
-  operand("%c", "!pack.kv<" + number(c.kvHeads) + " x " + number(c.dim) + ", page 64>");
+  operand("%c", kv().type());
   op += " into ";
   operand("%q", rowsOf(queryWidth()));
   return "plan.kernel @k(" + arguments + ") {\n  " + op + " {head_dim = " + number(c.dim) +
@@ -211,9 +212,10 @@ void MatmulHeadsTest::compare(Operands &o, const Results &got) {
             << "query head " << head << ", token " << token << ", value " << i;
         continue;
       }
-      int64_t at = role == 1
-                       ? base + (head * c.dim + i) * kPage + slot % kPage
-                       : base + o.pageHalves() / 2 + (head * kPage + slot % kPage) * c.dim + i;
+      KvShape kv = o.kv();
+      int64_t at =
+          base +
+          (role == 1 ? kv.key16(head, slot % kPage, i) : kv.value16(head, slot % kPage, i)) / 2;
       // Half a unit in the last place of a float16.
       slack += std::abs(wanted.values[i]) * 0x1p-11 + 0x1p-25;
       ASSERT_NEAR(halfToFloat(got.cache[at]), wanted.values[i], slack)
@@ -325,8 +327,9 @@ TEST_P(MatmulHeadsTest, RoundsToTheNearestHalfOrEven) {
     _Float16 half = _Float16(inputs[i]);
     uint16_t wanted;
     std::memcpy(&wanted, &half, 2);
-    EXPECT_EQ(cache[i * kPage + 5], wanted) << "key " << inputs[i];
-    EXPECT_EQ(cache[n * kPage + 5 * n + i], wanted) << "value " << inputs[i];
+    KvShape kv = {1, n, n};
+    EXPECT_EQ(cache[kv.key16(0, 5, i) / 2], wanted) << "key " << inputs[i];
+    EXPECT_EQ(cache[kv.value16(0, 5, i) / 2], wanted) << "value " << inputs[i];
   }
 }
 

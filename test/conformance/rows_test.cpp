@@ -1,4 +1,4 @@
-// pack.map, pack.norm, pack.rope and pack.append of every target against their
+// pack.map, pack.norm and pack.rope of every target against their
 // definitions in double precision.
 
 #include "compiler/formats/Format.h"
@@ -25,7 +25,6 @@ protected:
                 const std::function<double(double, double)> &expected);
   void checkNorm(int64_t width, int64_t over, bool scaled, bool added);
   void checkRope(const char *style, int64_t dim, int64_t rotary);
-  void checkAppend(int64_t heads, int64_t dim);
 };
 
 void RowsTest::checkMap(const std::string &kind, bool two, double factor,
@@ -33,12 +32,11 @@ void RowsTest::checkMap(const std::string &kind, bool two, double factor,
   for (auto [from, first, width] : {std::array<int64_t, 3>{37, 0, 37}, {64, 16, 32}, {9, 7, 1}}) {
     SCOPED_TRACE(kind + " " + number(width));
     std::string types = rows(from) + (two ? ", " + rows(width) : "") + ", " + rows(width);
-    Kernel kernel(target(),
-                  "plan.kernel @k(%x: " + rows(from) + (two ? ", %y: " + rows(width) : "") +
-                      ", %o: " + rows(width) + ") {\n  pack.map " + kind + " %x" +
-                      (two ? ", %y" : "") + " into %o {lhs_first = " + number(first) +
-                      ", factor = " + std::to_string(factor) + " : f32} : (" + types +
-                      ") -> ()\n}\n");
+    Kernel kernel(target(), "plan.kernel @k(%x: " + rows(from) +
+                                (two ? ", %y: " + rows(width) : "") + ", %o: " + rows(width) +
+                                ") {\n  pack.map " + kind + " %x" + (two ? ", %y" : "") +
+                                " into %o {lhs_first = " + number(first) + ", factor = " +
+                                std::to_string(factor) + " : f32} : (" + types + ") -> ()\n}\n");
     ASSERT_TRUE(bool(kernel));
     Random random(width);
     Array<float> x(random.floats(kRows * from, 8)), y(random.floats(kRows * width));
@@ -148,40 +146,6 @@ TEST_P(RowsTest, TurnsHeads) {
     checkRope(style, 40, 20);
     checkRope(style, 6, 2);
   }
-}
-
-// Slots lie in two pages, out of order.
-void RowsTest::checkAppend(int64_t heads, int64_t dim) {
-  SCOPED_TRACE(number(heads) + " x " + number(dim));
-  constexpr int64_t kPage = 64;
-  std::string kv = "!pack.kv<" + number(heads) + " x " + number(dim) + ", page 64>";
-  Kernel kernel(target(), fill("plan.kernel @k(%k: $x, %v: $x, %s: memref<?xi32>, %c: $c) {\n  "
-                               "pack.append %k, %v slots %s into %c : ($x, $x, memref<?xi32>, $c) "
-                               "-> ()\n}\n",
-                               {{"x", rows(heads * dim)}, {"c", kv}}));
-  ASSERT_TRUE(bool(kernel));
-  Random random(dim);
-  Array<float> keys(random.floats(kRows * heads * dim)), values(random.floats(kRows * heads * dim));
-  Array<int32_t> slots(std::vector<int32_t>{70, 3, 127});
-  Array<uint16_t> cache(2 * 2 * heads * dim * kPage);
-  run(kernel, {keys.data(), values.data(), slots.data(), cache.data()});
-  std::vector<uint16_t> wanted(cache.count);
-  for (int64_t t = 0; t < kRows; ++t)
-    for (int64_t h = 0; h < heads; ++h)
-      for (int64_t i = 0; i < dim; ++i) {
-        int64_t page = slots[t] / kPage * 2 * heads * dim * kPage, token = slots[t] % kPage;
-        int64_t from = (t * heads + h) * dim + i;
-        wanted[page + (h * dim + i) * kPage + token] = floatToHalf(keys[from]);
-        wanted[page + heads * dim * kPage + (h * kPage + token) * dim + i] =
-            floatToHalf(values[from]);
-      }
-  for (size_t i = 0; i < wanted.size(); ++i)
-    ASSERT_EQ(cache[i], wanted[i]) << i;
-}
-
-TEST_P(RowsTest, AppendsToTheCache) {
-  checkAppend(2, 32);
-  checkAppend(1, 20);
 }
 
 IZH_FOR_EACH_TARGET(RowsTest);

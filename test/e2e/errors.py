@@ -190,6 +190,7 @@ def run(suite, tools):
     suite.run("unknown option of izhc", tools.refused, "izhc", "compile", gguf, "--nonsense", status=2)
     suite.run("unknown option of izh-rt", tools.refused, "izh-rt", "run", artifact, "--nonsense", status=2)
     suite.run("unknown command", tools.refused, "izhc", "nonsense", status=2)
+    suite.run("unknown cache", tools.refused, "izhc", "compile", gguf, "--kv=q5_1", status=2, says=["q5_1", "q8_0"])
     suite.run("unknown target", tools.refused, "izhc", "compile", gguf, "--target=z80", says=["z80"], status=2)
     suite.run("unknown variant", tools.refused, "izh-rt", "info", artifact, "--variant", "z80", says=["z80"])
     suite.run("unknown feature", tools.refused, "izh-rt", "info", artifact, "--require", "z80", says=["z80"])

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from xml.etree import ElementTree
 
+import caches
 from harness import Skip, check_greedy, expect, log_softmax, mean_kl
 from reference import Model
 
@@ -179,4 +180,5 @@ def run(suite, tools, gguf):
     for cpu, variant in (("Haswell", "avx2"), ("Nehalem", "x86-64")):
         suite.run(f"SmolLM2 on {cpu} picks {variant}", emulated, tools, real.artifact, cpu, variant)
         suite.run(f"SmolLM2 on {cpu} text", emulated_text, real, cpu)
+    caches.run(suite, tools, gguf, tokens=600, name="SmolLM2 cache")
     suite.run("SmolLM2 for a CPU that is not there", refused_there, tools, gguf)

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 
+import caches
 from harness import Skip, expect, mean_kl
 from reference import nmse
 from smollm2 import default_artifact
@@ -153,3 +154,4 @@ def run(suite, tools, shared, smollm2):
         suite.run("sweep passage", lambda: passage(tools, default_artifact(tools, smollm2), shared / "reference"))
         suite.run("sweep continuations",
                   lambda: continuations(tools, default_artifact(tools, smollm2), shared / "reference"))
+        caches.run(suite, tools, smollm2, name="sweep cache")

@@ -18,6 +18,7 @@ struct CompileArguments {
   std::vector<std::string> tensorTypes;
   double targetBits = 0; // 0: not given
   unsigned jobs = 0;     // threads; 0: all cores
+  std::string kv = "f16";
   bool exact = false, stats = false;
 };
 int compile(const CompileArguments &arguments);
@@ -70,6 +71,7 @@ void prepare();
 int finish(int status);
 
 // "models, lm, ...", for help texts.
+std::string cacheTypeList();
 std::string stageList();
 
 } // namespace izhc::tool

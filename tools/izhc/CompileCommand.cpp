@@ -1,6 +1,7 @@
 // `izhc compile`: checks what was asked for, runs the pipeline and tells what
 // came of it.
 
+#include "compiler/formats/CacheTypes.h"
 #include "compiler/pipeline/Compile.h"
 #include "compiler/pipeline/TargetChoice.h"
 #include "compiler/support/Error.h"
@@ -23,6 +24,7 @@ namespace izhc::tool {
 namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
+std::string cacheTypeList() { return cacheTypeNames().str(); }
 std::string stageList() { return llvm::join(stageNames(), ", "); }
 
 // model-00001-of-00003.gguf -> model.izh, in the current folder.
@@ -39,6 +41,9 @@ static llvm::Error checkUsage(const CompileArguments &arguments) {
   if (!arguments.importance.empty() && arguments.quant.empty() && arguments.tensorTypes.empty() &&
       arguments.targetBits == 0)
     return makeError("--imatrix says what matters when weights are quantized: give --quant too");
+  if (!cacheTypeBits(arguments.kv))
+    return makeError("--kv: there is no cache of type {0}; known are {1}", quote(arguments.kv),
+                     cacheTypeNames());
   if (arguments.emit != "izh")
     return makeError("--emit={0} is not available yet: compile to .izh and run it with izh-rt",
                      arguments.emit);
@@ -137,6 +142,7 @@ int compile(const CompileArguments &arguments) {
   options.exact = arguments.exact;
   options.quantize = {arguments.quant, arguments.tensorTypes, arguments.importance,
                       arguments.targetBits};
+  options.cacheBits = *cacheTypeBits(arguments.kv);
   options.preTokenizer = arguments.preTokenizer;
   options.printIrAfter = arguments.printIrAfter;
   if (!arguments.printIrAfter.empty())

@@ -61,6 +61,9 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
   addText(command, "--target", "NAMES", arguments.target,
           "what to generate code for, separated by commas: those of 'izhc targets'; "
           "native: the best for this machine; default: those in the default set (default)");
+  command->add_option("--kv", arguments.kv,
+                      "type of the key and value cache: f16, or blocks of 8 or 4 bits (" +
+                          cacheTypeList() + ")");
   command->add_flag("--exact", arguments.exact,
                     "float32 activations for all weights (int8 where weights are quantized)");
   addText(command, "--pre-tokenizer", "NAME", arguments.preTokenizer, kPreTokenizer);

@@ -55,9 +55,9 @@ Value attention(ModelBuilder &builder, const Hyper &hyper, const std::string &la
   Value cache = builder.state(layer + ".cache", hyper.kvHeads, dim);
   cache = builder.create<lm::AppendOp>(cache.getType(), cache, k, v);
   float scale = style.scale != 0 ? style.scale : 1.0f / std::sqrt(float(dim));
-  Value rows = builder.create<lm::AttentionOp>(q.getType(), q, cache, Value(),
-                                               uint64_t(hyper.heads), llvm::APFloat(scale),
-                                               uint64_t(0), llvm::APFloat(0.0f));
+  Value rows =
+      builder.create<lm::AttentionOp>(q.getType(), q, cache, Value(), uint64_t(hyper.heads),
+                                      llvm::APFloat(scale), uint64_t(0), llvm::APFloat(0.0f));
   return builder.linear(rows, layer + ".attn_output", hyper.embedding);
 }
 
@@ -66,8 +66,8 @@ Value gatedMlp(ModelBuilder &builder, const Hyper &hyper, const std::string &lay
   int64_t width = hyper.feedForward;
   Value gate, up;
   const TensorInfo *both = builder.source().findTensor(layer + ".ffn_up.weight");
-  bool together = both && both->rows() == 2 * width &&
-                  !builder.hasTensor(layer + ".ffn_gate.weight");
+  bool together =
+      both && both->rows() == 2 * width && !builder.hasTensor(layer + ".ffn_gate.weight");
   if (!together) {
     gate = builder.linear(input, layer + ".ffn_gate", width);
     up = builder.linear(input, layer + ".ffn_up", width);
@@ -137,8 +137,7 @@ Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &f
     };
     auto behind = [&](Value y, const char *name) {
       std::string norm = layer + name;
-      x = addNormed(builder, hyper, x, y, style.normsBehind ? &norm : nullptr,
-                    style.residualScale);
+      x = addNormed(builder, hyper, x, y, style.normsBehind ? &norm : nullptr, style.residualScale);
     };
     behind(attention(builder, hyper, layer, attentionStyle, before(".attn_norm")),
            ".post_attention_norm");

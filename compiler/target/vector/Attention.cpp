@@ -1,28 +1,33 @@
-// pack.attention: causal attention of one tile of query rows to one key head.
+// pack.attention: one key head of one tile of query rows.
 //
-// Pages of the cache are taken in order; within a page the query vectors (rows
-// of the tile times the heads that share the key head) are taken in blocks, so
-// that a page comes from memory once and each conversion of a key or value
-// from float16 serves a whole block. For each block and page:
-//   1. scores  s[j] = scale * sum over d of q[d] * K[d][j], keys in lanes;
-//   2. softmax m' = max(m, s), c = e^(m - m'), p = e^(s - m'), l = l c + sum p;
-//   3. values  out = out c + sum over j of p[j] * V[j], columns in lanes.
-// `out` is the result's row itself; m and l live in the stack frame. A query
-// vector's operations don't depend on the block that it is in: keys beyond its
-// position have p = 0, and a page without visible keys leaves c = 1.
+// The query vectors of a tile (its rows times the heads that share the key
+// head) are taken in groups of at most kQueries, and for each group the spans
+// of the context in order. In a span:
+//   1. scores: panels of keys are converted once for all vectors of the group;
+//      s[j] = scale * (q . K[j]), tokens in lanes;
+//   2. softmax of the span alone: m = max s, p = e^(s - m), l = sum p;
+//   3. values: panels are converted once; o = sum over j of p[j] V[j], columns
+//      in lanes, and merged into the sums so far (SpanSums).
+// A pass multiplies a block of query vectors with a few panels, so that a load
+// serves several multiply-adds. What a vector's result is made of doesn't
+// depend on its block: tokens that it doesn't see have p = 0.
 
+#include "compiler/target/vector/KvReader.h"
 #include "compiler/target/vector/Pieces.h"
-#include "compiler/target/vector/VectorLowering.h"
+#include "compiler/target/vector/SpanSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace izhc {
 
 using namespace mlir;
+using pack::KvLayout;
 
 namespace {
 
-// Below every score and above minus infinity, so that differences are numbers.
-constexpr double kMasked = -1e30;
+constexpr int64_t kSpan = KvLayout::kSpan, kPanel = KvLayout::kLanes;
+// Vectors that a block multiplies with at a time.
+constexpr int64_t kWidth = 4;
 
 class Attention {
 public:
@@ -33,307 +38,438 @@ private:
   using Values = KernelBuilder::Values;
 
   void emitUnit(Value unit);
-  void forEachBlock(Value count, llvm::function_ref<void(Value, int64_t)> body);
-  void emitPageOfBlock(Value firstIndex, int64_t size);
-  void emitScores(int64_t size, Value keys);
-  void emitSoftmax(Value firstIndex, int64_t size, Value keys);
-  void emitValues(int64_t size, Value keys);
-  void emitColumns(int64_t size, Value keys, Value column, ArrayRef<int64_t> pieces);
-  void emitQuotient(Value index);
-  Value headNumber(Value index);
-  Value rowOffset(Value index, int64_t size);
+  void emitQueries(Value base, Value size);
+  void copyQuery(Value index);
+  void emitSpan(Value span);
+  void emitScores();
+  void scoresOfPanels(Value key, int64_t panels);
+  void emitSoftmax(Value index);
+  void emitValues();
+  void convertValues(Value panel, int64_t panels);
+  void clearHiddenToken(int64_t panels);
+  void sumsOfPanels(Value panel, int64_t panels);
+  void leavePartial(Value index);
+
+  // Calls body(first vector, size) for blocks of the group's vectors.
+  void forEachBlock(llvm::function_ref<void(Value, int64_t)> body);
+  // Keys of the span that the vectors up to `index` see, or fewer than 1.
+  Value keysUpTo(Value index) {
+    Value seen = k.sub(k.add(positionOf(index), 1), spanFirst);
+    return k.min(seen, k.constI64(kSpan));
+  }
+  Value rowOf(Value index) { return k.div(k.add(base, index), group); }
+  Value positionOf(Value index) { return k.add(firstPosition, rowOf(index)); }
+  Value headOf(Value index) {
+    return k.add(k.mul(kvHead, group), k.rem(k.add(base, index), group));
+  }
+  // Of `heads` a row.
+  Value numberOf(Value index) {
+    return k.add(k.mul(k.add(firstRow, rowOf(index)), heads), headOf(index));
+  }
+  Value physicalPage(Value key) {
+    Value entry = k.at(pageList, k.mul(k.div(k.add(spanFirst, key), layout.page), 4));
+    Value page = k.extendS(k.load(k.i32(), entry, 4), k.i64());
+    return k.at(cache, k.mul(page, layout.pageBytes));
+  }
+  // Where vector v of consecutive panels begins.
+  SmallVector<int64_t> starts(int64_t firstVector, int64_t count, int64_t panelStride) {
+    SmallVector<int64_t> result;
+    for (int64_t v = firstVector; v < firstVector + count; ++v)
+      result.push_back(v / form.vectors() * panelStride + v % form.vectors() * form.vectorBytes());
+    return result;
+  }
+  Values products(Value left, int64_t leftStride, int64_t size, Value right,
+                  ArrayRef<int64_t> starts, Value begin, Value end);
+  Values joinPairs(Values sums);
 
   KernelFrame &frame;
   KernelBuilder &k;
-  int64_t lanes, heads, kvHeads, group, dim, valueDim, page, tile, pageBytes, valuesOffset;
-  int64_t window;
-  double scale, softcap;
-  // Query vectors of a block, largest first; the last divides `group`.
-  SmallVector<int64_t, 3> blocks;
-  // Accumulators that registers have room for, beside keys and queries.
-  int64_t accumulators;
-  Value queries, cache, tiles, pages, sinks, out;
-  // Stack: scores and then weights of a block, factors c, m and l.
-  Value scores, factors, maxima, sums;
+  pack::AttentionOp op;
+  pack::KvType kv;
+  KvLayout layout;
+  PairForm form;
+  KvReader reader;
+  SpanSums span;
+  int64_t lanes, heads, kvHeads, group, window;
+  int64_t queryStride, keyStride, valueStride;
+  // Query vectors of a group; a multiple of all blocks.
+  int64_t most;
+  SmallVector<int64_t, 4> blocks;
+  int64_t keyPanels, valuePanels; // converted together
+  Value queries, cache, tiles, pages, parts, out, partials;
+  // Stack.
+  Value wide, rows, scores, panels, outputs, maxima, sums, spanMaxima, spanSums, factors,
+      spanFactors;
   // Of the unit at hand.
-  Value firstRow, firstPosition, kvHead;
-  // Of the page at hand.
-  Value keysAt, valuesAt, firstKey;
-  // Of the block at hand.
-  SmallVector<Value> offsets, outs;
+  Value firstRow, firstPosition, kvHead, pageList, place;
+  // Of the group: its first vector, their number, the first key seen by any.
+  Value base, count, firstKey;
+  // Of the span: its first key; keys low..end of it are seen by some vector.
+  Value spanFirst, low, end;
 };
 
-Attention::Attention(KernelFrame &frame, pack::AttentionOp op) : frame(frame), k(frame.k) {
-  auto kv = cast<pack::KvType>(op.getCache().getType());
-  lanes = frame.machine.lanes;
-  heads = op.getHeads();
-  kvHeads = kv.getHeads();
-  group = heads / kvHeads;
-  dim = kv.getDim();
-  valueDim = kv.getValueDim();
-  window = op.getWindow();
-  softcap = op.getSoftcap().convertToDouble();
-  page = kv.getPage();
-  tile = op.getTile();
-  pageBytes = kv.getPageBytes();
-  valuesOffset = kv.getValuesOffset();
-  scale = op.getScale().convertToDouble();
-  // Narrow machines have 16 registers, wide ones 32.
-  accumulators = lanes == 16 ? 16 : 8;
-  if (group % 4 == 0)
-    blocks = {4};
-  else if (group % 3 == 0)
-    blocks = {3};
-  else if (group % 2 == 0)
-    blocks = {4, 2};
+Attention::Attention(KernelFrame &frame, pack::AttentionOp op)
+    : frame(frame), k(frame.k), op(op), kv(cast<pack::KvType>(op.getCache().getType())), layout(kv),
+      form{frame.machine.pairDots && !op.getExact(), frame.machine.lanes}, reader(k, kv, form),
+      span(k, kv, frame.machine.lanes, op.getSinks() ? frame.address(op.getSinks()) : Value()),
+      lanes(frame.machine.lanes), heads(op.getHeads()), kvHeads(kv.getHeads()),
+      group(heads / kvHeads), window(op.getWindow()) {
+  queryStride = llvm::alignTo(layout.keyPairs * form.pairBytes(), 64);
+  keyStride = layout.keyPairs * form.rowBytes();
+  valueStride = kSpan / 2 * form.rowBytes();
+  bool many = frame.machine.vectorRegisters >= 32;
+  if (group % 3 == 0)
+    blocks = many ? SmallVector<int64_t, 4>{6, 3} : SmallVector<int64_t, 4>{3};
+  else if (many)
+    blocks =
+        group % 2 == 0 ? SmallVector<int64_t, 4>{6, 4, 2} : SmallVector<int64_t, 4>{6, 4, 2, 1};
   else
-    blocks = {4, 2, 1};
+    blocks = {3, 2, 1};
+  most = kv.getDim() > 128 ? 24 : 48;
+  keyPanels = std::max<int64_t>(1, kWidth / form.vectors());
+  valuePanels = std::max(keyPanels, reader.panelsAtOnce());
   queries = frame.address(op.getQueries());
   cache = frame.address(op.getCache());
   tiles = frame.address(op.getTiles());
   pages = frame.address(op.getPages());
-  if (op.getSinks())
-    sinks = frame.address(op.getSinks());
   out = frame.address(op.getInto());
-}
-
-void Attention::emit() {
-  scores = k.stack(4 * blocks.front() * page);
-  factors = k.stack(4 * blocks.front());
-  maxima = k.stack(4 * tile * group);
-  sums = k.stack(4 * tile * group);
-  k.loop(frame.begin, frame.end, 1, [&](Value unit) { emitUnit(unit); });
-}
-
-// Calls body(first index, size) for blocks of `count` query vectors.
-void Attention::forEachBlock(Value count, function_ref<void(Value, int64_t)> body) {
-  Value done = k.constI64(0);
-  for (int64_t size : blocks) {
-    Value end = k.mul(k.div(count, size), size);
-    k.loop(done, end, size, [&](Value first) { body(first, size); });
-    done = end;
+  if (op.getParts()) {
+    parts = frame.address(op.getParts());
+    partials = frame.address(op.getPartials());
   }
 }
 
-Value Attention::headNumber(Value index) {
-  return k.add(k.mul(kvHead, group), k.rem(index, group));
-}
-
-// Byte offset of a query vector, or of its result, of `size` values. Vectors of
-// one row are neighbours.
-Value Attention::rowOffset(Value index, int64_t size) {
-  Value row = k.add(firstRow, k.div(index, group));
-  return k.mul(k.add(k.mul(row, heads), headNumber(index)), 4 * size);
+void Attention::emit() {
+  wide = k.stack(llvm::alignTo(4 * kv.getDim(), 64));
+  rows = k.stack(most * queryStride);
+  scores = k.stack(most * kSpan * 4);
+  panels = k.stack(std::max(keyPanels * keyStride, valuePanels * valueStride));
+  outputs = k.stack(most * span.outputBytes());
+  for (Value *each : {&maxima, &sums, &spanMaxima, &spanSums, &factors, &spanFactors})
+    *each = k.stack(4 * most);
+  k.loop(frame.begin, frame.end, 1, [&](Value unit) { emitUnit(unit); });
 }
 
 void Attention::emitUnit(Value unit) {
   kvHead = k.rem(unit, kvHeads);
-  Value entry = k.at(tiles, k.mul(k.div(unit, kvHeads), 16));
-  auto word = [&](int64_t i) { return k.extendS(k.load(k.i32(), k.at(entry, 4 * i), 4), k.i64()); };
-  firstRow = word(0);
-  Value rows = word(1);
-  firstPosition = word(2);
-  Value pageList = k.at(pages, k.mul(word(3), 4));
-  Value count = k.mul(rows, group);
+  Value number = k.div(unit, kvHeads);
+  auto word = [&](Value array, int64_t i) {
+    Value entry = k.at(array, k.mul(number, 16));
+    return k.extendS(k.load(k.i32(), k.at(entry, 4 * i), 4), k.i64());
+  };
+  firstRow = word(tiles, 0);
+  firstPosition = word(tiles, 2);
+  pageList = k.at(pages, k.mul(word(tiles, 3), 4));
+  Value vectors = k.mul(word(tiles, 1), group);
+  Value first = k.constI64(0), last;
+  if (parts) {
+    first = word(parts, 0);
+    last = word(parts, 1);
+    place = word(parts, 2);
+  }
+  k.loop(k.constI64(0), vectors, most, [&](Value at) {
+    base = at;
+    count = k.min(k.sub(vectors, at), k.constI64(most));
+    firstKey = k.constI64(0);
+    if (window)
+      firstKey = k.max(k.add(positionOf(k.constI64(0)), 1 - window), firstKey);
+    Value begin = k.max(first, k.div(firstKey, kSpan));
+    Value stop = k.add(k.div(positionOf(k.add(count, -1)), kSpan), 1);
+    if (parts)
+      stop = k.min(stop, last);
+    k.loop(k.constI64(0), count, 1, [&](Value index) { copyQuery(index); });
+    k.loop(begin, stop, 1, [&](Value number) { emitSpan(number); });
+    auto each = [&](llvm::function_ref<void(Value)> body) {
+      k.loop(k.constI64(0), count, 1, body);
+    };
+    auto finish = [&] {
+      each([&](Value index) {
+        Value slot = k.mul(index, 4);
+        span.quotient(k.at(maxima, slot), k.at(sums, slot),
+                      k.at(outputs, k.mul(index, span.outputBytes())), headOf(index),
+                      k.at(out, k.mul(numberOf(index), 4 * kv.getValueDim())));
+      });
+    };
+    if (!parts)
+      return finish();
+    k.ifThenElse(k.less(place, k.constI64(0)), finish,
+                 [&] { each([&](Value index) { leavePartial(index); }); });
+  });
+}
 
-  k.loop(k.constI64(0), count, 1, [&](Value index) {
-    Value slot = k.mul(index, 4);
-    k.store(k.constFloat(k.f32(), kMasked), k.at(maxima, slot), 4);
-    k.store(k.zero(k.f32()), k.at(sums, slot), 4);
-    Value row = k.at(out, rowOffset(index, valueDim));
-    forEachPiece(k, valueDim, lanes, [&](Value offset, int64_t piece) {
-      k.store(k.zero(k.vec(piece, k.f32())), k.at(row, offset), 4);
+// A query as pairs, zeros behind it, and its sums before the first key.
+void Attention::copyQuery(Value index) {
+  Type floats = k.vec(lanes, k.f32());
+  Value from = k.at(queries, k.mul(numberOf(index), 4 * kv.getDim()));
+  Value to = k.at(rows, k.mul(index, queryStride)), copy = form.bf16 ? wide : to;
+  int64_t padded = llvm::alignTo(kv.getDim(), lanes), last = padded - lanes;
+  k.store(k.zero(floats), k.at(copy, 4 * last), 4);
+  forEachPiece(k, kv.getDim(), lanes, [&](Value offset, int64_t piece) {
+    k.store(k.load(k.vec(piece, k.f32()), k.at(from, offset), 4), k.at(copy, offset), 4);
+  });
+  if (form.bf16)
+    k.loop(k.constI64(0), k.constI64(4 * padded), 4 * lanes, [&](Value offset) {
+      Type narrow = k.vec(lanes, k.builder.getBF16Type());
+      Value value = k.load(floats, k.at(copy, offset), 4);
+      k.store(arith::TruncFOp::create(k.builder, k.loc, narrow, value), k.at(to, k.div(offset, 2)),
+              2);
+    });
+  Value slot = k.mul(index, 4);
+  span.clear(k.at(maxima, slot), k.at(sums, slot), k.at(outputs, k.mul(index, span.outputBytes())));
+}
+
+void Attention::emitSpan(Value number) {
+  spanFirst = k.mul(number, kSpan);
+  low = k.max(k.sub(firstKey, spanFirst), k.constI64(0));
+  end = keysUpTo(k.add(count, -1));
+  emitScores();
+  k.loop(k.constI64(0), count, 1, [&](Value index) { emitSoftmax(index); });
+  emitValues();
+}
+
+void Attention::forEachBlock(function_ref<void(Value, int64_t)> body) {
+  Value done = k.constI64(0);
+  for (int64_t size : blocks) {
+    Value stop = k.add(done, k.mul(k.div(k.sub(count, done), size), size));
+    k.loop(done, stop, size, [&](Value first) { body(first, size); });
+    done = stop;
+  }
+}
+
+// Sums over pairs begin..end of the products of `size` rows with vectors;
+// [row][vector], each with `lanes` outputs.
+Attention::Values Attention::products(Value left, int64_t leftStride, int64_t size, Value right,
+                                      ArrayRef<int64_t> starts, Value begin, Value end) {
+  Type floats = k.vec(lanes, k.f32());
+  Type pairs = k.vec(2 * lanes, k.builder.getBF16Type());
+  auto step = [&](Value pair, ArrayRef<Value> sums) {
+    Value line = k.at(right, k.mul(pair, form.rowBytes()));
+    Value factor = k.at(left, k.mul(pair, form.pairBytes()));
+    Values loaded, next;
+    for (int64_t start : starts)
+      loaded.push_back(k.load(form.bf16 ? pairs : floats, k.at(line, start), form.vectorBytes()));
+    for (int64_t i = 0; i < size; ++i) {
+      Value at = k.at(factor, i * leftStride);
+      Value both = form.bf16 ? k.bitcast(k.loadSplat(k.i32(), lanes, at), pairs)
+                             : k.bitcast(k.loadSplat(k.i64(), lanes / 2, at), floats);
+      for (size_t v = 0; v < starts.size(); ++v) {
+        Value sum = sums[i * starts.size() + v];
+        if (form.bf16)
+          next.push_back(pack::DotPairsOp::create(k.builder, k.loc, floats, sum, both, loaded[v]));
+        else
+          next.push_back(k.mulAdd(both, loaded[v], sum));
+      }
+    }
+    return next;
+  };
+  Values inits(size * starts.size(), k.zero(floats));
+  return joinPairs(k.loop(begin, end, k.constI64(1), inits, step));
+}
+
+// Float lanes hold sums of even and of odd products: vectors 2i and 2i + 1
+// together make one vector of outputs.
+Attention::Values Attention::joinPairs(Values sums) {
+  if (form.bf16)
+    return sums;
+  SmallVector<int64_t> even, odd;
+  for (int64_t i = 0; i < lanes; ++i) {
+    even.push_back(2 * i);
+    odd.push_back(2 * i + 1);
+  }
+  Values joined;
+  for (size_t i = 0; i < sums.size(); i += 2)
+    joined.push_back(
+        k.add(k.shuffle(sums[i], sums[i + 1], even), k.shuffle(sums[i], sums[i + 1], odd)));
+  return joined;
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+void Attention::emitScores() {
+  int64_t step = keyPanels * kPanel;
+  Value first = k.mul(k.div(low, step), step);
+  k.loop(first, end, step, [&](Value key) {
+    Value page = k.at(physicalPage(key), k.mul(kvHead, layout.keyHeadBytes));
+    Value inPage = k.div(k.rem(key, layout.page), kPanel);
+    Value from = k.at(page, k.mul(inPage, layout.keyPanelBytes));
+    k.loop(k.constI64(0), k.constI64(keyPanels), 1, [&](Value panel) {
+      reader.keyPanel(k.at(from, k.mul(panel, layout.keyPanelBytes)),
+                      k.at(panels, k.mul(panel, keyStride)));
+    });
+    scoresOfPanels(key, keyPanels);
+  });
+}
+
+void Attention::scoresOfPanels(Value key, int64_t count) {
+  Type floats = k.vec(lanes, k.f32());
+  Value scale = k.constFloat(floats, op.getScale().convertToDouble());
+  forEachBlock([&](Value first, int64_t size) {
+    k.ifThen(k.less(key, keysUpTo(k.add(first, size - 1))), [&] {
+      Value left = k.at(rows, k.mul(first, queryStride));
+      Value to = k.at(scores, k.add(k.mul(first, 4 * kSpan), k.mul(key, 4)));
+      int64_t vectors = count * form.vectors();
+      for (int64_t v = 0; v < vectors; v += kWidth) {
+        Values sums = products(left, queryStride, size, panels,
+                               starts(v, std::min(kWidth, vectors - v), keyStride), k.constI64(0),
+                               k.constI64(layout.keyPairs));
+        int64_t each = sums.size() / size;
+        int64_t token = v / form.vectors() * kPanel + v % form.vectors() * kPanel / form.vectors();
+        for (int64_t i = 0; i < size; ++i)
+          for (int64_t j = 0; j < each; ++j)
+            k.store(k.softcap(k.mul(sums[i * each + j], scale), op.getSoftcap().convertToDouble()),
+                    k.at(to, 4 * (i * kSpan + token + j * lanes)), 4 * lanes);
+      }
     });
   });
-
-  Value pageCount = k.add(k.div(k.add(k.add(firstPosition, rows), -1), page), 1);
-  Value firstPage = k.constI64(0);
-  if (window)
-    firstPage = k.div(k.max(k.add(firstPosition, 1 - window), firstPage), page);
-  k.loop(firstPage, pageCount, 1, [&](Value index) {
-    Value physical = k.extendS(k.load(k.i32(), k.at(pageList, k.mul(index, 4)), 4), k.i64());
-    Value base = k.at(cache, k.mul(physical, pageBytes));
-    keysAt = k.at(base, k.mul(kvHead, 2 * dim * page));
-    valuesAt = k.at(k.at(base, valuesOffset), k.mul(kvHead, 2 * valueDim * page));
-    firstKey = k.mul(index, page);
-    forEachBlock(count, [&](Value first, int64_t size) { emitPageOfBlock(first, size); });
-  });
-
-  k.loop(k.constI64(0), count, 1, [&](Value index) { emitQuotient(index); });
 }
 
-void Attention::emitPageOfBlock(Value firstIndex, int64_t size) {
-  // Keys of the page that the last vector of the block sees. Slots behind them
-  // may hold anything and are not read as values.
-  Value last = k.add(firstPosition, k.div(k.add(firstIndex, size - 1), group));
-  Value keys = k.min(k.add(k.sub(last, firstKey), 1), k.constI64(page));
-  k.ifThen(k.less(k.constI64(0), keys), [&] {
-    offsets.clear();
-    outs.clear();
-    for (int64_t i = 0; i < size; ++i) {
-      offsets.push_back(rowOffset(k.add(firstIndex, i), dim));
-      outs.push_back(rowOffset(k.add(firstIndex, i), valueDim));
-    }
-    emitScores(size, keys);
-    emitSoftmax(firstIndex, size, keys);
-    emitValues(size, keys);
-  });
-}
+//===----------------------------------------------------------------------===//
+// Softmax
+//===----------------------------------------------------------------------===//
 
-// scores[i][j] for the keys below `keys`, and some behind them.
-void Attention::emitScores(int64_t size, Value keys) {
-  int64_t width = std::min(accumulators / size, page / lanes);
-  // A divisor of the page, so that no vector reaches beyond it.
-  while (page % (width * lanes))
-    --width;
-  Type bits = k.vec(lanes, k.i16()), floats = k.vec(lanes, k.f32());
-  k.loop(k.constI64(0), keys, width * lanes, [&](Value key) {
-    Value column = k.at(keysAt, k.mul(key, 2));
-    auto step = [&](Value d, ArrayRef<Value> sums) {
-      Value line = k.at(column, k.mul(d, 2 * page));
-      Value element = k.mul(d, 4);
-      Values loaded, next;
-      for (int64_t v = 0; v < width; ++v)
-        loaded.push_back(k.halfToFloat(k.load(bits, k.at(line, 2 * lanes * v), 2 * lanes)));
-      for (int64_t i = 0; i < size; ++i) {
-        Value q = k.loadSplat(k.f32(), lanes, k.at(k.at(queries, offsets[i]), element));
-        for (int64_t v = 0; v < width; ++v)
-          next.push_back(k.mulAdd(q, loaded[v], sums[i * width + v]));
-      }
-      return next;
-    };
-    Values inits(size * width, k.zero(floats));
-    Values sums = k.loop(k.constI64(0), k.constI64(dim), k.constI64(1), inits, step);
-    for (int64_t i = 0; i < size; ++i)
-      for (int64_t v = 0; v < width; ++v)
-        k.store(k.softcap(k.mul(sums[i * width + v], k.constFloat(floats, scale)), softcap),
-                k.at(k.at(scores, k.mul(key, 4)), 4 * (i * page + v * lanes)), 4 * lanes);
-  });
-}
-
-// Turns scores into weights; updates m and l and leaves c in `factors`.
-void Attention::emitSoftmax(Value firstIndex, int64_t size, Value keys) {
+// Scores of one vector become weights, as pairs, in their place.
+void Attention::emitSoftmax(Value index) {
   Type floats = k.vec(lanes, k.f32()), ints = k.vec(lanes, k.i32());
   SmallVector<int32_t> ascending;
   for (int32_t i = 0; i < lanes; ++i)
     ascending.push_back(i);
   Value lane = arith::ConstantOp::create(
       k.builder, k.loc, DenseElementsAttr::get(cast<VectorType>(ints), ArrayRef(ascending)));
-  Value bytes = k.mul(keys, 4);
-  k.loop(k.constI64(0), k.constI64(size), 1, [&](Value i) {
-    Value index = k.add(firstIndex, i);
-    Value position = k.add(firstPosition, k.div(index, group));
-    // Keys of the page up to this one are visible.
-    Value last = k.truncate(k.min(k.sub(position, firstKey), k.constI64(page)), k.i32());
-    Value row = k.at(scores, k.mul(i, 4 * page));
-    Value before = k.truncate(k.sub(k.sub(position, firstKey), k.constI64(window)), k.i32());
-    auto visible = [&](Value offset) {
-      Value key = k.add(lane, k.splat(k.truncate(k.div(offset, 4), k.i32()), lanes));
-      Value seen = k.lessEqual(key, k.splat(last, lanes));
-      return window ? k.andBits(seen, k.less(k.splat(before, lanes), key)) : seen;
-    };
-    Value step = k.constI64(4 * lanes);
-    Values highest = k.loop(k.constI64(0), bytes, step, {k.constFloat(floats, kMasked)},
-                            [&](Value offset, ArrayRef<Value> carried) -> Values {
-                              Value s = k.load(floats, k.at(row, offset), 4 * lanes);
-                              s = k.select(visible(offset), s, k.constFloat(floats, kMasked));
-                              return {k.max(carried[0], s)};
-                            });
-    Value maximumAt = k.at(maxima, k.mul(index, 4)), sumAt = k.at(this->sums, k.mul(index, 4));
-    Value old = k.load(k.f32(), maximumAt, 4);
-    Value maximum = k.max(old, k.maxLanes(highest[0]));
-    Value factor = k.exp(k.sub(old, maximum));
-    k.store(maximum, maximumAt, 4);
-    k.store(factor, k.at(factors, k.mul(i, 4)), 4);
-    Values total =
-        k.loop(k.constI64(0), bytes, step, {k.zero(floats)},
-               [&](Value offset, ArrayRef<Value> carried) -> Values {
-                 Value at = k.at(row, offset);
-                 Value p = k.exp(k.sub(k.load(floats, at, 4 * lanes), k.splat(maximum, lanes)));
-                 p = k.select(visible(offset), p, k.zero(floats));
-                 k.store(p, at, 4 * lanes);
-                 return {k.add(carried[0], p)};
-               });
-    k.store(k.mulAdd(k.load(k.f32(), sumAt, 4), factor, k.sumLanes(total[0])), sumAt, 4);
+  Value row = k.at(scores, k.mul(index, 4 * kSpan));
+  Value last = k.splat(k.truncate(k.add(keysUpTo(index), -1), k.i32()), lanes);
+  Value behind;
+  if (window)
+    behind = k.splat(
+        k.truncate(k.sub(k.sub(positionOf(index), spanFirst), k.constI64(window)), k.i32()), lanes);
+  auto visible = [&](Value key) {
+    Value keys = k.add(lane, k.splat(k.truncate(key, k.i32()), lanes));
+    Value seen = k.lessEqual(keys, last);
+    return window ? k.andBits(seen, k.less(behind, keys)) : seen;
+  };
+  // The products with values read pairs, so the range begins at whole vectors.
+  Value first = k.mul(k.div(low, lanes), lanes), step = k.constI64(lanes);
+  Value masked = k.constFloat(floats, SpanSums::kMasked);
+  Value highest = k.loop(first, end, step, {masked}, [&](Value key, ArrayRef<Value> carried) {
+    Value s = k.load(floats, k.at(row, k.mul(key, 4)), 4 * lanes);
+    return Values{k.max(carried[0], k.select(visible(key), s, masked))};
+  })[0];
+  Value maximum = k.maxLanes(highest), all = k.splat(maximum, lanes);
+  Value total = k.loop(first, end, step, {k.zero(floats)}, [&](Value key, ArrayRef<Value> carried) {
+    Value s = k.load(floats, k.at(row, k.mul(key, 4)), 4 * lanes);
+    Value p = k.select(visible(key), k.exp(k.sub(s, all)), k.zero(floats));
+    if (form.bf16) {
+      Type narrow = k.vec(lanes, k.builder.getBF16Type());
+      k.store(arith::TruncFOp::create(k.builder, k.loc, narrow, p), k.at(row, k.mul(key, 2)),
+              2 * lanes);
+    } else {
+      k.store(p, k.at(row, k.mul(key, 4)), 4 * lanes);
+    }
+    return Values{k.add(carried[0], p)};
+  })[0];
+  Value slot = k.mul(index, 4);
+  auto [factor, spanFactor] =
+      span.merge(k.at(maxima, slot), k.at(sums, slot), maximum, k.sumLanes(total));
+  k.store(factor, k.at(factors, slot), 4);
+  k.store(spanFactor, k.at(spanFactors, slot), 4);
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+void Attention::emitValues() {
+  int64_t whole = layout.valuePanels / valuePanels * valuePanels;
+  auto emit = [&](Value panel, int64_t count) {
+    convertValues(panel, count);
+    sumsOfPanels(panel, count);
+  };
+  if (whole)
+    k.loop(k.constI64(0), k.constI64(whole), valuePanels,
+           [&](Value panel) { emit(panel, valuePanels); });
+  if (int64_t rest = layout.valuePanels - whole)
+    emit(k.constI64(whole), rest);
+}
+
+// Rows of the span's pages that hold seen tokens.
+void Attention::convertValues(Value panel, int64_t count) {
+  int64_t pageRows = layout.page / 2, together = reader.panelsAtOnce();
+  Value firstRow = k.div(low, 2), endRow = k.div(k.add(end, 1), 2);
+  k.loop(k.div(low, layout.page), k.div(k.add(end, layout.page - 1), layout.page), 1,
+         [&](Value page) {
+           Value offset = k.mul(page, pageRows);
+           Value begin = k.max(k.sub(firstRow, offset), k.constI64(0));
+           Value stop = k.min(k.sub(endRow, offset), k.constI64(pageRows));
+           Value from = k.at(k.at(physicalPage(k.mul(page, layout.page)), layout.valuesOffset),
+                             k.mul(kvHead, layout.valueHeadBytes));
+           Value to = k.at(panels, k.mul(offset, form.rowBytes()));
+           for (int64_t i = 0; i < count; i += together) {
+             Value number = k.div(k.add(panel, i), together);
+             reader.valuePanels(k.at(from, k.mul(number, layout.valuePanelBytes)), begin, stop,
+                                k.at(to, i * valueStride), valueStride);
+           }
+         });
+  k.ifThen(k.equal(k.rem(end, 2), k.constI64(1)), [&] { clearHiddenToken(count); });
+}
+
+// The last pair has a token that is not there yet: what its place holds, times
+// a weight of 0, might be no number.
+void Attention::clearHiddenToken(int64_t count) {
+  int64_t perPair = form.bf16 ? 32 : 64;
+  Type pairs = k.vec(form.vectorBytes() * 8 / perPair, form.bf16 ? k.i32() : k.i64());
+  Value line = k.at(panels, k.mul(k.div(end, 2), form.rowBytes()));
+  for (int64_t start : starts(0, count * form.vectors(), valueStride)) {
+    Value at = k.at(line, start), row = k.load(pairs, at, form.vectorBytes());
+    k.store(k.shrU(k.shl(row, perPair / 2), perPair / 2), at, form.vectorBytes());
+  }
+}
+
+void Attention::sumsOfPanels(Value panel, int64_t count) {
+  int64_t vectors = count * form.vectors();
+  Value begin = k.div(low, 2);
+  forEachBlock([&](Value first, int64_t size) {
+    Value keys = keysUpTo(k.add(first, size - 1));
+    Value stop = k.div(k.add(k.max(keys, k.constI64(0)), 1), 2);
+    Value left = k.at(scores, k.mul(first, 4 * kSpan));
+    for (int64_t v = 0; v < vectors; v += kWidth) {
+      Values products =
+          this->products(left, 4 * kSpan, size, panels,
+                         starts(v, std::min(kWidth, vectors - v), valueStride), begin, stop);
+      int64_t each = products.size() / size;
+      int64_t column = v / form.vectors() * kPanel + v % form.vectors() * kPanel / form.vectors();
+      Value to = k.at(k.at(outputs, k.mul(first, span.outputBytes())),
+                      k.add(k.mul(panel, 4 * kPanel), 4 * column));
+      for (int64_t i = 0; i < size; ++i) {
+        Value slot = k.mul(k.add(first, i), 4);
+        Value before = k.loadSplat(k.f32(), lanes, k.at(factors, slot));
+        Value added = k.loadSplat(k.f32(), lanes, k.at(spanFactors, slot));
+        for (int64_t j = 0; j < each; ++j) {
+          Value at = k.at(to, i * span.outputBytes() + 4 * j * lanes);
+          Value old = k.load(k.vec(lanes, k.f32()), at, 4 * lanes);
+          k.store(span.fold(old, before, products[i * each + j], added), at, 4 * lanes);
+        }
+      }
+    }
   });
 }
 
-void Attention::emitValues(int64_t size, Value keys) {
-  int64_t width = std::max<int64_t>(accumulators / size, 1);
-  int64_t span = width * lanes, whole = valueDim / span * span;
-  SmallVector<int64_t> pieces(width, lanes);
-  if (whole)
-    k.loop(k.constI64(0), k.constI64(whole), span,
-           [&](Value column) { emitColumns(size, keys, column, pieces); });
-  if (whole == valueDim)
-    return;
-  pieces.assign((valueDim - whole) / lanes, lanes);
-  llvm::append_range(pieces, tailPieces(valueDim % lanes, lanes));
-  emitColumns(size, keys, k.constI64(whole), pieces);
-}
-
-// Adds the page's values to the columns from `column` on that `pieces` cover.
-void Attention::emitColumns(int64_t size, Value keys, Value column, ArrayRef<int64_t> pieces) {
-  // Where each piece begins, in values behind `column`.
-  SmallVector<int64_t> starts = {0};
-  for (int64_t piece : pieces)
-    starts.push_back(starts.back() + pieceValues(piece));
-  auto result = [&](int64_t i, size_t v) {
-    return k.at(k.at(k.at(out, outs[i]), k.mul(column, 4)), 4 * starts[v]);
-  };
-  Values inits;
-  for (int64_t i = 0; i < size; ++i)
-    for (auto [v, piece] : llvm::enumerate(pieces))
-      inits.push_back(k.mul(k.load(k.vec(piece, k.f32()), result(i, v), 4),
-                            k.loadSplat(k.f32(), piece, k.at(factors, 4 * i))));
-  Value columnAt = k.at(valuesAt, k.mul(column, 2));
-  auto step = [&](Value key, ArrayRef<Value> sums) {
-    Value line = k.at(columnAt, k.mul(key, 2 * valueDim));
-    Value weight = k.at(scores, k.mul(key, 4));
-    Values loaded, next;
-    for (auto [v, piece] : llvm::enumerate(pieces))
-      loaded.push_back(k.halfToFloat(k.load(k.vec(piece, k.i16()), k.at(line, 2 * starts[v]), 2)));
-    for (int64_t i = 0; i < size; ++i)
-      for (auto [v, piece] : llvm::enumerate(pieces))
-        next.push_back(k.mulAdd(k.loadSplat(k.f32(), piece, k.at(weight, 4 * i * page)), loaded[v],
-                                sums[i * pieces.size() + v]));
-    return next;
-  };
-  Values sums = k.loop(k.constI64(0), keys, k.constI64(1), inits, step);
-  for (int64_t i = 0; i < size; ++i)
-    for (size_t v = 0; v < pieces.size(); ++v)
-      k.store(sums[i * pieces.size() + v], result(i, v), 4);
-}
-
-// The weighted sum over the sum of weights.
-void Attention::emitQuotient(Value index) {
-  Value row = k.at(out, rowOffset(index, valueDim));
-  Value factor = k.constFloat(k.f32(), 1.0);
-  Value sum = k.load(k.f32(), k.at(sums, k.mul(index, 4)), 4);
-  if (sinks) {
-    Value maximum = k.load(k.f32(), k.at(maxima, k.mul(index, 4)), 4);
-    Value sink = k.load(k.f32(), k.at(sinks, k.mul(headNumber(index), 4)), 4);
-    Value most = k.max(maximum, sink);
-    factor = k.exp(k.sub(maximum, most));
-    sum = k.mulAdd(sum, factor, k.exp(k.sub(sink, most)));
-  }
-  Value inverse = k.div(factor, sum);
-  forEachPiece(k, valueDim, lanes, [&](Value offset, int64_t piece) {
-    Value at = k.at(row, offset);
-    k.store(k.mul(k.load(k.vec(piece, k.f32()), at, 4), k.splat(inverse, piece)), at, 4);
+void Attention::leavePartial(Value index) {
+  Value row = k.add(place, rowOf(index));
+  Value number = k.add(k.mul(row, heads), headOf(index)), slot = k.mul(index, 4);
+  Value to = k.at(partials, k.mul(number, layout.partialBytes()));
+  k.store(k.load(k.f32(), k.at(maxima, slot), 4), to, 4);
+  k.store(k.load(k.f32(), k.at(sums, slot), 4), k.at(to, 4), 4);
+  Value from = k.at(outputs, k.mul(index, span.outputBytes()));
+  Value values = k.at(to, KvLayout::kPartialValues);
+  k.loop(k.constI64(0), k.constI64(span.outputBytes()), 4 * lanes, [&](Value offset) {
+    k.store(k.load(k.vec(lanes, k.f32()), k.at(from, offset), 4), k.at(values, offset), 4);
   });
 }
 
 } // namespace
 
 llvm::LogicalResult emitAttention(KernelFrame &frame, pack::AttentionOp op) {
-  auto kv = cast<pack::KvType>(op.getCache().getType());
-  if (kv.getPage() % frame.machine.lanes != 0)
-    return op.emitError("a page of ") << kv.getPage() << " tokens is not a multiple of the "
-                                      << frame.machine.lanes << " lanes of a vector";
-  if (op.getHeads() % kv.getHeads() != 0)
-    return op.emitError() << op.getHeads() << " heads can't share " << kv.getHeads()
-                          << " key heads evenly";
   Attention(frame, op).emit();
   return success();
 }

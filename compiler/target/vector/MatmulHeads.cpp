@@ -2,6 +2,8 @@
 // with norm, rotation and the write to the cache while the sums are in the
 // first-level cache.
 
+#include "compiler/target/vector/Hadamard.h"
+#include "compiler/target/vector/KvWriter.h"
 #include "compiler/target/vector/Products.h"
 #include <numeric>
 
@@ -16,7 +18,8 @@ public:
   HeadsEmitter(KernelFrame &frame, pack::MatmulHeadsOp op)
       : frame(frame), k(frame.k), op(op), act(llvm::cast<pack::ActType>(op.getAct().getType())),
         layout(act), kv(llvm::cast<pack::KvType>(op.getCache().getType())),
-        headDim(op.getHeadDim()), groupRows(std::lcm(op.getHeadDim(), PackedLayout::kTileRows)) {}
+        writer(k, kv, frame.machine.lanes), headDim(op.getHeadDim()),
+        groupRows(std::lcm(op.getHeadDim(), PackedLayout::kTileRows)) {}
 
   LogicalResult emit();
 
@@ -28,9 +31,10 @@ private:
   void rotate(Value values, Value row);
   void rotatePairs(Value values, Value cosines, Value sines);
   void storeQuery(Value head, Value values, Value row);
-  void storeKey(Value head, Value values, Value row);
-  void storeValue(Value head, Value values, Value row);
-  void cachePlace(Value row, Value &page, Value &token);
+  Value slotOf(Value row) {
+    return k.extendU(k.load(k.i32(), k.at(frame.address(op.getSlots()), k.mul(row, 4)), 4),
+                     k.i64());
+  }
   // Widest vectors that tile `count` values.
   int64_t widthFor(int64_t count) { return std::gcd(count, frame.machine.lanes); }
   void overVectors(int64_t count, int64_t width, llvm::function_ref<void(Value offset)> body) {
@@ -46,6 +50,7 @@ private:
   pack::ActType act;
   pack::ActLayout layout;
   pack::KvType kv;
+  KvWriter writer;
   int64_t headDim, groupRows;
   Value scratch, sums;
 };
@@ -110,9 +115,9 @@ void HeadsEmitter::finishHead(const Segment &segment, int64_t role, Value head, 
   if (role == 0)
     storeQuery(head, values, row);
   else if (role == 1)
-    storeKey(head, values, row);
+    writer.storeKey(frame.address(op.getCache()), slotOf(row), head, values);
   else
-    storeValue(head, values, row);
+    writer.storeValue(frame.address(op.getCache()), slotOf(row), head, values);
 }
 
 void HeadsEmitter::addBias(const Segment &segment, Value head, Value values) {
@@ -180,45 +185,14 @@ void HeadsEmitter::rotatePairs(Value values, Value cosines, Value sines) {
 }
 
 void HeadsEmitter::storeQuery(Value head, Value values, Value row) {
+  if (kv.isTurned())
+    emitHadamard(k, values, headDim, frame.machine.lanes);
   auto type = llvm::cast<MemRefType>(op.getQueries().getType());
   Value to = k.at(frame.address(op.getQueries()),
                   k.add(k.mul(row, 4 * type.getDimSize(1)), k.mul(head, 4 * headDim)));
   int64_t width = widthFor(headDim);
   overVectors(headDim, width, [&](Value offset) {
     k.store(loadFloats(values, offset, width), k.at(to, offset), 4);
-  });
-}
-
-// Page address and token within the page of a row's cache slot.
-void HeadsEmitter::cachePlace(Value row, Value &page, Value &token) {
-  Value slot = k.load(k.i32(), k.at(frame.address(op.getSlots()), k.mul(row, 4)), 4);
-  slot = k.extendU(slot, k.i64());
-  page = k.at(frame.address(op.getCache()), k.mul(k.div(slot, kv.getPage()), kv.getPageBytes()));
-  token = k.rem(slot, kv.getPage());
-}
-
-// Keys lie [head][dim][token]: one float16 for each vector of tokens.
-void HeadsEmitter::storeKey(Value head, Value values, Value row) {
-  Value page, token;
-  cachePlace(row, page, token);
-  int64_t rowBytes = 2 * kv.getPage(), width = widthFor(headDim);
-  Value to = k.at(page, k.add(k.mul(head, headDim * rowBytes), k.mul(token, 2)));
-  overVectors(headDim, width, [&](Value offset) {
-    Value halves = k.floatToHalf(loadFloats(values, offset, width));
-    Value place = k.at(to, k.mul(offset, rowBytes / 4));
-    for (int64_t i = 0; i < width; ++i)
-      k.store(k.extract(halves, i), k.at(place, i * rowBytes), 2);
-  });
-}
-
-void HeadsEmitter::storeValue(Value head, Value values, Value row) {
-  Value page, token;
-  cachePlace(row, page, token);
-  int64_t width = widthFor(headDim);
-  Value place = k.add(k.mul(head, 2 * kv.getPage() * headDim), k.mul(token, 2 * headDim));
-  Value to = k.at(k.at(page, kv.getValuesOffset()), place);
-  overVectors(headDim, width, [&](Value offset) {
-    k.store(k.floatToHalf(loadFloats(values, offset, width)), k.at(to, k.div(offset, 2)), 2);
   });
 }
 

@@ -1,6 +1,7 @@
 // pack.map, pack.norm, pack.rope and pack.append: rows of float32, one unit a
 // row. What the matrix products and attention could not take in.
 
+#include "compiler/target/vector/KvWriter.h"
 #include "compiler/target/vector/Pieces.h"
 #include "compiler/target/vector/VectorLowering.h"
 #include <numeric>
@@ -148,9 +149,8 @@ llvm::LogicalResult emitRope(KernelFrame &frame, pack::RopeOp op) {
   k.loop(frame.begin, frame.end, 1, [&](Value row) {
     Value from = rowOf(frame, op.getInput(), row), to = rowOf(frame, op.getInto(), row);
     Value table = rowOf(frame, op.getTable(), row);
-    k.loop(k.constI64(0), k.constI64(4 * widthOf(op.getInput())), 4 * dim, [&](Value head) {
-      rotateHead(frame, op, table, k.at(from, head), k.at(to, head));
-    });
+    k.loop(k.constI64(0), k.constI64(4 * widthOf(op.getInput())), 4 * dim,
+           [&](Value head) { rotateHead(frame, op, table, k.at(from, head), k.at(to, head)); });
   });
   return success();
 }
@@ -158,27 +158,24 @@ llvm::LogicalResult emitRope(KernelFrame &frame, pack::RopeOp op) {
 llvm::LogicalResult emitAppend(KernelFrame &frame, pack::AppendOp op) {
   KernelBuilder &k = frame.k;
   auto kv = cast<pack::KvType>(op.getInto().getType());
-  int64_t dim = kv.getDim(), rowBytes = 2 * kv.getPage();
+  KvWriter writer(k, kv, frame.machine.lanes);
+  Value cache = frame.address(op.getInto());
+  // The writer may spoil what it reads.
+  Value scratch = k.stack(4 * std::max(kv.getDim(), kv.getValueDim()));
+  auto copy = [&](Value row, Value head, int64_t size) {
+    Value from = k.at(row, k.mul(head, 4 * size));
+    forEachPiece(k, size, frame.machine.lanes, [&](Value offset, int64_t piece) {
+      k.store(k.load(k.vec(piece, k.f32()), k.at(from, offset), 4), k.at(scratch, offset), 4);
+    });
+    return scratch;
+  };
   k.loop(frame.begin, frame.end, 1, [&](Value row) {
     Value slot = k.load(k.i32(), k.at(frame.address(op.getSlots()), k.mul(row, 4)), 4);
     slot = k.extendU(slot, k.i64());
-    Value page = k.at(frame.address(op.getInto()),
-                      k.mul(k.div(slot, kv.getPage()), kv.getPageBytes()));
-    Value token = k.rem(slot, kv.getPage());
     Value keys = rowOf(frame, op.getKeys(), row), values = rowOf(frame, op.getValues(), row);
-    // Keys lie [head][dim][token], so heads and their values are one dimension.
-    k.loop(k.constI64(0), k.constI64(kv.getHeads() * dim), 1, [&](Value i) {
-      Value half = k.floatToHalf(k.load(k.f32(), k.at(keys, k.mul(i, 4)), 4));
-      k.store(half, k.at(page, k.add(k.mul(i, rowBytes), k.mul(token, 2))), 2);
-    });
     k.loop(k.constI64(0), k.constI64(kv.getHeads()), 1, [&](Value head) {
-      Value from = k.at(values, k.mul(head, 4 * dim));
-      Value place = k.add(k.mul(head, rowBytes * dim), k.mul(token, 2 * dim));
-      Value to = k.at(k.at(page, kv.getValuesOffset()), place);
-      forEachPiece(k, dim, frame.machine.lanes, [&](Value offset, int64_t piece) {
-        Value halves = k.floatToHalf(k.load(k.vec(piece, k.f32()), k.at(from, offset), 4));
-        k.store(halves, k.at(to, k.div(offset, 2)), 2);
-      });
+      writer.storeKey(cache, slot, head, copy(keys, head, kv.getDim()));
+      writer.storeValue(cache, slot, head, copy(values, head, kv.getValueDim()));
     });
   });
   return success();

@@ -21,6 +21,7 @@ LogicalResult emitBody(KernelFrame &frame, Operation *op) {
       .Case([&](pack::NormOp op) { return emitNorm(frame, op); })
       .Case([&](pack::RopeOp op) { return emitRope(frame, op); })
       .Case([&](pack::AppendOp op) { return emitAppend(frame, op); })
+      .Case([&](pack::MergeOp op) { return emitMerge(frame, op); })
       .Default([](Operation *op) { return op->emitError("no vector code for this operation"); });
 }
 

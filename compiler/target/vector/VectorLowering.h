@@ -20,6 +20,10 @@ struct VectorMachine {
   // (0: never). With one row the processor's own prefetching is better; with
   // more its window is too short, and reading and computing would add up.
   int64_t prefetchRows = 0;
+  // Registers that hold a vector.
+  int64_t vectorRegisters = 16;
+  // The machine has pack.dot_pairs.
+  bool pairDots = false;
   // Rows of activations that share one pass over a weight tile, largest first;
   // the last must be 1.
   llvm::SmallVector<int64_t, 4> tokenTiles = {1};
@@ -41,6 +45,7 @@ llvm::LogicalResult emitMap(KernelFrame &frame, pack::MapOp op);
 llvm::LogicalResult emitNorm(KernelFrame &frame, pack::NormOp op);
 llvm::LogicalResult emitRope(KernelFrame &frame, pack::RopeOp op);
 llvm::LogicalResult emitAppend(KernelFrame &frame, pack::AppendOp op);
+llvm::LogicalResult emitMerge(KernelFrame &frame, pack::MergeOp op);
 
 // Replaces every plan.kernel of `module` by vector code; `pack.dot` remains.
 llvm::LogicalResult lowerKernelsToVectors(mlir::ModuleOp module, const VectorMachine &machine);

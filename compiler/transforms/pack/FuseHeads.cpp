@@ -1,7 +1,7 @@
 // Makes pack.matmul_heads and pack.attention of the products, head norms,
 // rotations, cache write and attention of one layer.
 
-#include "compiler/transforms/Limits.h"
+#include "compiler/transforms/pack/Attention.h"
 #include "compiler/transforms/pack/Biases.h"
 #include "compiler/transforms/pack/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -66,17 +66,26 @@ const char *obstacle(HeadChain q, HeadChain k, HeadChain v, int64_t dim) {
 }
 
 struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
+  Fuse(mlir::MLIRContext *context, bool exact, int64_t bits)
+      : OpRewritePattern(context), exact(exact), bits(bits) {}
+
+  bool exact;
+  int64_t bits;
 
   llvm::LogicalResult matchAndRewrite(lm::AttentionOp op,
                                       mlir::PatternRewriter &rewriter) const override {
     auto append = op.getCache().getDefiningOp<lm::AppendOp>();
     auto state = append ? append.getCache().getDefiningOp<lm::StateOp>() : lm::StateOp();
-    if (!append || !append->hasOneUse() || !state || !state->hasOneUse())
+    if (!append || !state || !state->hasOneUse())
       return rewriter.notifyMatchFailure(op, "the cache is not written just before");
+    for (mlir::Operation *user : append.getResult().getUsers())
+      if (!llvm::isa<lm::AttentionOp>(user) || user->isBeforeInBlock(op))
+        return rewriter.notifyMatchFailure(op, "another op reads the cache before");
     int64_t dim = state.getType().getDim();
     if (state.getType().getValueDim() != dim)
       return rewriter.notifyMatchFailure(op, "keys and values differ in size");
+    if (!fits(state.getType(), bits))
+      return rewriter.notifyMatchFailure(op, "the heads can't be cut into blocks");
     HeadChain q = chainOf(op.getQueries()), k = chainOf(append.getKeys()),
               v = chainOf(append.getValues());
     if (const char *reason = obstacle(q, k, v, dim))
@@ -84,12 +93,13 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
 
     Value queries, cache;
     std::tie(queries, cache) = makeProducts(rewriter, op, state, q, k, v);
-    Value tiles = input(rewriter, op.getLoc(), pack::StepInput::Tiles);
-    Value pages = input(rewriter, op.getLoc(), pack::StepInput::Pages);
-    rewriter.replaceOpWithNewOp<pack::AttentionOp>(
-        op, op.getType(), queries, cache, tiles, pages, op.getSinks(), op.getScaleAttr(),
-        op.getHeadsAttr(), rewriter.getI64IntegerAttr(kTileTokens), op.getWindowAttr(),
-        op.getSoftcapAttr(), Value());
+    auto act = llvm::cast<pack::ActType>(q.matmul.getAct().getType());
+    bool exact = this->exact || act.getKind() == pack::ActKind::F32;
+    // Other layers may read the cache too.
+    for (mlir::Operation *user : llvm::make_early_inc_range(append.getResult().getUsers()))
+      if (auto reader = llvm::dyn_cast<lm::AttentionOp>(user); reader && reader != op)
+        replaceAttention(rewriter, reader, reader.getQueries(), cache, exact);
+    replaceAttention(rewriter, op, queries, cache, exact);
     // From the last reader to the first.
     rewriter.eraseOp(append);
     rewriter.eraseOp(state);
@@ -101,19 +111,13 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     return mlir::success();
   }
 
-  static Value input(mlir::PatternRewriter &rewriter, mlir::Location loc, pack::StepInput kind) {
-    auto type = mlir::RankedTensorType::get({mlir::ShapedType::kDynamic}, rewriter.getI32Type());
-    return pack::PackInputOp::create(rewriter, loc, type, kind);
-  }
-
-  static std::pair<Value, Value> makeProducts(mlir::PatternRewriter &rewriter, lm::AttentionOp op,
-                                              lm::StateOp state, HeadChain q, HeadChain k,
-                                              HeadChain v) {
+  std::pair<Value, Value> makeProducts(mlir::PatternRewriter &rewriter, lm::AttentionOp op,
+                                       lm::StateOp state, HeadChain q, HeadChain k,
+                                       HeadChain v) const {
     mlir::Location loc = q.matmul.getLoc();
-    auto kv = pack::KvType::get(op.getContext(), state.getType().getHeads(),
-                                state.getType().getDim(), kPageTokens, 0);
+    auto kv = cacheType(state.getType(), bits);
     Value cache = pack::PackStateOp::create(rewriter, state.getLoc(), kv, state.getNameAttr());
-    Value slots = input(rewriter, loc, pack::StepInput::Slots);
+    Value slots = stepInput(rewriter, loc, pack::StepInput::Slots);
     llvm::SmallVector<pack::MatmulOp> products = {q.matmul, k.matmul, v.matmul};
     llvm::SmallVector<Value> weights, biases = joinBiases(rewriter, products);
     for (pack::MatmulOp matmul : products)
@@ -139,9 +143,11 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
 };
 
 struct FuseHeads : impl::FuseHeadsBase<FuseHeads> {
+  using FuseHeadsBase::FuseHeadsBase;
+
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<Fuse>(&getContext());
+    patterns.add<Fuse>(&getContext(), exact, cacheBits);
     if (failed(mlir::applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -1,7 +1,7 @@
 // One pattern an op: `lm` ops on rows that the fusions left become `pack` ops.
 // Runs last, so whatever has no pattern here has no kernel at all.
 
-#include "compiler/transforms/Limits.h"
+#include "compiler/transforms/pack/Attention.h"
 #include "compiler/transforms/pack/Passes.h"
 #include "compiler/transforms/pack/RowSets.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -32,9 +32,9 @@ struct Map {
 
 void replaceByMap(PatternRewriter &rewriter, mlir::Operation *op, Value lhs, Value rhs, Map map) {
   pack::RowSet rows = rowSetOf(lhs);
-  rewriter.replaceOpWithNewOp<pack::MapOp>(
-      op, op->getResult(0).getType(), lhs, rhs, map.kind, llvm::APFloat(map.factor),
-      uint64_t(map.first), rows, Value());
+  rewriter.replaceOpWithNewOp<pack::MapOp>(op, op->getResult(0).getType(), lhs, rhs, map.kind,
+                                           llvm::APFloat(map.factor), uint64_t(map.first), rows,
+                                           Value());
 }
 
 // The function of a value that a multiplication can take in.
@@ -191,37 +191,33 @@ struct LowerRope : OpRewritePattern<lm::RopeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(lm::RopeOp op, PatternRewriter &rewriter) const override {
-    auto style = op.getStyle() == lm::RopeStyle::Halves ? pack::RopeStyle::Halves
-                                                        : pack::RopeStyle::Pairs;
+    auto style =
+        op.getStyle() == lm::RopeStyle::Halves ? pack::RopeStyle::Halves : pack::RopeStyle::Pairs;
     rewriter.replaceOpWithNewOp<pack::RopeOp>(op, op.getType(), op.getInput(), op.getAngles(),
                                               op.getHeadDim(), style, Value());
     return mlir::success();
   }
 };
 
-Value stepInput(PatternRewriter &rewriter, mlir::Location loc, pack::StepInput kind) {
-  auto type = mlir::RankedTensorType::get({mlir::ShapedType::kDynamic}, rewriter.getI32Type());
-  return pack::PackInputOp::create(rewriter, loc, type, kind);
-}
-
 // A cache, its writers and its readers change their types together.
 struct LowerState : OpRewritePattern<lm::StateOp> {
-  using OpRewritePattern::OpRewritePattern;
+  LowerState(mlir::MLIRContext *context, int64_t bits) : OpRewritePattern(context), bits(bits) {}
 
   LogicalResult matchAndRewrite(lm::StateOp op, PatternRewriter &rewriter) const override {
     for (mlir::Operation *user : op->getUsers())
       if (!llvm::isa<lm::AppendOp>(user))
         return rewriter.notifyMatchFailure(op, "the old cache is read");
-    auto kv = pack::KvType::get(op.getContext(), op.getType().getHeads(), op.getType().getDim(),
-                                kPageTokens);
-    Value cache = pack::PackStateOp::create(rewriter, op.getLoc(), kv, op.getNameAttr());
+    if (!fits(op.getType(), bits))
+      return rewriter.notifyMatchFailure(op, "the heads can't be cut into blocks");
+    Value cache = pack::PackStateOp::create(rewriter, op.getLoc(), cacheType(op.getType(), bits),
+                                            op.getNameAttr());
     for (mlir::Operation *user : llvm::make_early_inc_range(op->getUsers()))
       lowerAppend(rewriter, llvm::cast<lm::AppendOp>(user), cache);
     rewriter.eraseOp(op);
     return mlir::success();
   }
 
-  static void lowerAppend(PatternRewriter &rewriter, lm::AppendOp op, Value cache) {
+  void lowerAppend(PatternRewriter &rewriter, lm::AppendOp op, Value cache) const {
     mlir::OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPoint(op);
     Value slots = stepInput(rewriter, op.getLoc(), pack::StepInput::Slots);
@@ -229,28 +225,36 @@ struct LowerState : OpRewritePattern<lm::StateOp> {
                                          op.getValues(), slots, cache, Value());
     for (mlir::Operation *user : llvm::make_early_inc_range(op->getUsers()))
       if (auto attention = llvm::dyn_cast<lm::AttentionOp>(user))
-        lowerAttention(rewriter, attention, append.getResult());
+        replaceAttention(rewriter, attention, attention.getQueries(), append.getResult(),
+                         /*exact=*/true);
     rewriter.eraseOp(op);
   }
 
-  static void lowerAttention(PatternRewriter &rewriter, lm::AttentionOp op, Value cache) {
-    mlir::OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPoint(op);
-    Value tiles = stepInput(rewriter, op.getLoc(), pack::StepInput::Tiles);
-    Value pages = stepInput(rewriter, op.getLoc(), pack::StepInput::Pages);
-    rewriter.replaceOpWithNewOp<pack::AttentionOp>(op, op.getType(), op.getQueries(), cache, tiles,
-                                                   pages, op.getScaleAttr(), op.getHeadsAttr(),
-                                                   rewriter.getI64IntegerAttr(kTileTokens),
-                                                   Value());
-  }
+  int64_t bits;
 };
 
 struct LowerRows : impl::LowerRowsBase<LowerRows> {
+  using LowerRowsBase::LowerRowsBase;
+
   void runOnOperation() override {
+    bool fit = true;
+    getOperation().walk([&](lm::StateOp op) {
+      if (fits(op.getType(), cacheBits))
+        return;
+      fit = false;
+      op.emitError("has heads of ")
+          << op.getType().getDim() << " and " << op.getType().getValueDim()
+          << " values, which the blocks of 32 of this type of cache don't divide: compile "
+             "without --kv";
+    });
+    if (!fit)
+      return signalPassFailure();
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<LowerBend<lm::SiluOp>, LowerBend<lm::GeluOp>, LowerBend<lm::SigmoidOp>, LowerMul,
-                 LowerScale, LowerSoftCap, LowerSlice, LowerNorm, LowerScaledNorm, LowerAdd,
-                 LowerRope, LowerState>(&getContext());
+    patterns
+        .add<LowerBend<lm::SiluOp>, LowerBend<lm::GeluOp>, LowerBend<lm::SigmoidOp>, LowerMul,
+             LowerScale, LowerSoftCap, LowerSlice, LowerNorm, LowerScaledNorm, LowerAdd, LowerRope>(
+            &getContext());
+    patterns.add<LowerState>(&getContext(), cacheBits);
     if (failed(mlir::applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

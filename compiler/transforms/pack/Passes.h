@@ -18,6 +18,8 @@ namespace izhc {
 struct PackOptions {
   // Float32 activations for all formats.
   bool exact = false;
+  // Of a value in a cache: 16, 8 or 4.
+  int64_t cacheBits = 16;
 };
 
 // The `pack` stage on a module: afterwards functions hold only `pack` ops,

@@ -111,9 +111,14 @@ def FuseHeads : PackPass<"izh-fuse-heads"> {
     %qr = lm.rope %q, %t                   %c = pack.state ...
     %kr = lm.rope %k, %t               =>  %q, %d = pack.matmul_heads %a weights(...) table %t
     %d = lm.append %c keys %kr values %v            slots %s cache %c
-    %o = lm.attention %qr, %d              %o = pack.attention %q cache %d tiles ...
+    %o = lm.attention %qr, %d              %r, %p = pack.attention %q cache %d tiles ...
+                                           %o = pack.merge rows %r partials %p ...
     ```
+    Other attentions that read the cache, with queries of their own, become
+    pack.attention too. Products of float32 activations make them `exact`.
   }];
+  let options = [Option<"exact", "exact", "bool", "false", "no factor below float32">,
+                 Option<"cacheBits", "cache-bits", "int64_t", "16", "of a value in a cache">];
 }
 
 def FuseScales : PackPass<"izh-fuse-scales"> {
@@ -141,6 +146,7 @@ def LowerRows : PackPass<"izh-lower-rows"> {
     %z = lm.add %x, %n                 =>  %z = pack.norm %y scale %s residual %x {over = 64, ...}
     ```
   }];
+  let options = [Option<"cacheBits", "cache-bits", "int64_t", "16", "of a value in a cache">];
 }
 
 #endif // IZHC_COMPILER_TRANSFORMS_PACK_PASSES

@@ -13,11 +13,16 @@ void buildPackPasses(mlir::OpPassManager &manager, const PackOptions &options) {
   functions.addPass(createFuseNormQuantize());
   functions.addPass(createFuseRowSelection());
   functions.addPass(createShareQuantize());
-  functions.addPass(createFuseHeads());
+  FuseHeadsOptions heads;
+  heads.exact = options.exact;
+  heads.cacheBits = options.cacheBits;
+  functions.addPass(createFuseHeads(heads));
   functions.addPass(createFuseGate());
   functions.addPass(createFuseScales());
   functions.addPass(createFuseResidualAdd());
-  functions.addPass(createLowerRows());
+  LowerRowsOptions rows;
+  rows.cacheBits = options.cacheBits;
+  functions.addPass(createLowerRows(rows));
   functions.addPass(mlir::createCSEPass());
   functions.addPass(mlir::createCanonicalizerPass());
 }

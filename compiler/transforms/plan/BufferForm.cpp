@@ -70,10 +70,18 @@ void create(OpBuilder &builder, pack::MatmulHeadsOp op, Arguments from) {
 
 void create(OpBuilder &builder, pack::AttentionOp op, Arguments from) {
   Value queries = from.one(), cache = from.one(), tiles = from.one(), pages = from.one();
-  Value sinks = from.where(op.getSinks());
-  pack::AttentionOp::create(builder, op.getLoc(), mlir::Type(), queries, cache, tiles, pages, sinks,
-                            op.getScaleAttr(), op.getHeadsAttr(), op.getTileAttr(),
-                            op.getWindowAttr(), op.getSoftcapAttr(), from.one());
+  Value parts = from.where(op.getParts()), sinks = from.where(op.getSinks()), into = from.one();
+  pack::AttentionOp::create(builder, op.getLoc(), mlir::TypeRange(), queries, cache, tiles, pages,
+                            parts, sinks, op.getScaleAttr(), op.getHeadsAttr(), op.getTileAttr(),
+                            op.getWindowAttr(), op.getSoftcapAttr(), op.getExactAttr(), into,
+                            from.where(op.getParts()));
+}
+
+void create(OpBuilder &builder, pack::MergeOp op, Arguments from) {
+  Value partials = from.one(), merges = from.one(), sinks = from.where(op.getSinks());
+  Value cache = from.one();
+  pack::MergeOp::create(builder, op.getLoc(), mlir::Type(), Value(), partials, merges, sinks, cache,
+                        op.getHeadsAttr(), op.getWindowAttr(), from.one());
 }
 
 void create(OpBuilder &builder, pack::MapOp op, Arguments from) {
@@ -105,13 +113,16 @@ void create(OpBuilder &builder, pack::AppendOp op, Arguments from) {
 
 bool hasKernel(mlir::Operation *op) {
   return llvm::isa<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp,
-                   pack::MatmulHeadsOp, pack::AttentionOp, pack::MapOp, pack::NormOp, pack::RopeOp,
-                   pack::AppendOp>(op);
+                   pack::MatmulHeadsOp, pack::AttentionOp, pack::MergeOp, pack::MapOp, pack::NormOp,
+                   pack::RopeOp, pack::AppendOp>(op);
 }
 
 llvm::SmallVector<Value> boundOperands(mlir::Operation *op) {
   if (auto append = llvm::dyn_cast<pack::AppendOp>(op))
     return {append.getKeys(), append.getValues(), append.getSlots()};
+  // What is written in place is no operand of the kernel.
+  if (auto merge = llvm::dyn_cast<pack::MergeOp>(op))
+    return llvm::to_vector(llvm::drop_begin(op->getOperands()));
   auto matmul = llvm::dyn_cast<pack::MatmulOp>(op);
   if (!matmul)
     return llvm::to_vector(op->getOperands());
@@ -124,8 +135,8 @@ llvm::SmallVector<Value> boundOperands(mlir::Operation *op) {
 void createBufferForm(OpBuilder &builder, mlir::Operation *op, ValueRange arguments) {
   llvm::TypeSwitch<mlir::Operation *>(op)
       .Case<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp, pack::MatmulHeadsOp,
-            pack::AttentionOp, pack::MapOp, pack::NormOp, pack::RopeOp, pack::AppendOp>(
-          [&](auto typed) { create(builder, typed, Arguments(arguments)); });
+            pack::AttentionOp, pack::MergeOp, pack::MapOp, pack::NormOp, pack::RopeOp,
+            pack::AppendOp>([&](auto typed) { create(builder, typed, Arguments(arguments)); });
 }
 
 } // namespace izhc

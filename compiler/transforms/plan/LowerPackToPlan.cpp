@@ -7,6 +7,7 @@
 #include "compiler/transforms/plan/Passes.h"
 #include "compiler/transforms/plan/Placement.h"
 #include "compiler/transforms/plan/Work.h"
+#include "dialects/pack/KvLayout.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace izhc {
@@ -50,21 +51,23 @@ private:
   mlir::OpBuilder builder;
   Placement placement;
   int64_t maxOutputs;
+  // The least of all attentions.
+  int64_t tile = kMaxTokens;
   // By the kernel's text.
   llvm::StringMap<plan::KernelOp> known;
   llvm::SmallVector<plan::KernelOp> kernels;
   llvm::SmallVector<plan::DispatchOp> dispatches;
 };
 
-// A new buffer, or that of the residual if the op adds in place, or the cache
-// that it writes to.
+// A new buffer, or that of the rows or the cache that the op changes in place.
 FailureOr<Place> Outliner::placeResult(mlir::Operation *op) {
   if (auto append = llvm::dyn_cast<pack::AppendOp>(op))
     return placement.find(append.getCache(), op);
   auto matmul = llvm::dyn_cast<pack::MatmulOp>(op);
-  if (!matmul || matmul.getEpilogue() != pack::Epilogue::Add)
+  auto merge = llvm::dyn_cast<pack::MergeOp>(op);
+  Value residual = matmul ? matmul.getResidual() : merge ? merge.getRows() : Value();
+  if (!residual)
     return placement.addBuffer(op->getResult(0).getType(), rowSetOf(op));
-  Value residual = matmul.getResidual();
   for (mlir::Operation *user : residual.getUsers())
     if (user != op && op->isBeforeInBlock(user))
       return op->emitError("overwrites rows that are read later");
@@ -111,6 +114,13 @@ LogicalResult Outliner::outline(mlir::Operation *op) {
   // The cache that comes out is the one that went in, written in place.
   if (auto heads = llvm::dyn_cast<pack::MatmulHeadsOp>(op))
     placement.set(op->getResult(1), *placement.find(heads.getCache(), op));
+  if (auto attention = llvm::dyn_cast<pack::AttentionOp>(op)) {
+    tile = std::min<int64_t>(tile, attention.getTile());
+    if (attention.getParts()) {
+      bindings.push_back(placement.addBuffer(op->getResult(1).getType(), kMaxPartials));
+      placement.set(op->getResult(1), bindings.back());
+    }
+  }
 
   llvm::SmallVector<mlir::Type> types;
   llvm::SmallVector<int32_t> spaces;
@@ -143,7 +153,8 @@ LogicalResult Outliner::finish(mlir::Operation *terminator, Value logits) {
   int64_t vocabulary = llvm::cast<mlir::ShapedType>(logits.getType()).getShape().back();
   plan::MemoryOp::create(builder, terminator->getLoc(), placement.arenaBytes(),
                          placement.weightBytes(), placement.constantBytes(), place->offset,
-                         vocabulary, kMaxTokens, maxOutputs, kTileTokens, kPageTokens);
+                         vocabulary, kMaxTokens, maxOutputs, tile, kPageTokens,
+                         pack::KvLayout::kSpan, kMaxPartials);
   placement.writeTables(builder);
   mlir::Block *body = builder.getInsertionBlock();
   for (plan::KernelOp kernel : kernels)

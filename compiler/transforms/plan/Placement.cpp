@@ -28,7 +28,10 @@ int64_t Placement::tileBytes(pack::WeightType type) {
 }
 
 Place Placement::addBuffer(mlir::Type type, pack::RowSet rowSet) {
-  int64_t rows = rowSet == pack::RowSet::Tokens ? kMaxTokens : maxOutputs;
+  return addBuffer(type, rowSet == pack::RowSet::Tokens ? kMaxTokens : maxOutputs);
+}
+
+Place Placement::addBuffer(mlir::Type type, int64_t rows) {
   Place place;
   place.type = type;
   if (auto act = llvm::dyn_cast<pack::ActType>(type)) {

@@ -29,6 +29,7 @@ public:
   llvm::FailureOr<Place> find(mlir::Value value, mlir::Operation *user);
   // A new buffer for rows or activations, as many as `rows` may have.
   Place addBuffer(mlir::Type type, pack::RowSet rows);
+  Place addBuffer(mlir::Type type, int64_t rows);
   void set(mlir::Value value, const Place &place) { places[value] = place; }
 
   // Bytes of encoded weights of one 16-row tile.

@@ -64,6 +64,9 @@ Work divideWork(mlir::Operation *op) {
         auto cache = llvm::cast<pack::KvType>(typed.getCache().getType());
         return Work{cache.getHeads(), plan::Extent::Tiles, 1};
       })
+      .Case([](pack::MergeOp typed) {
+        return Work{int64_t(typed.getHeads()), plan::Extent::Merges, 4};
+      })
       .Default([](mlir::Operation *) { return Work{1, plan::Extent::Tokens, 1}; });
 }
 

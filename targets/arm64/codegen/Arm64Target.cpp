@@ -54,6 +54,7 @@ public:
   llvm::LogicalResult lowerKernels(mlir::ModuleOp module) override {
     VectorMachine machine;
     machine.lanes = 4;
+    machine.vectorRegisters = 32;
     machine.floats = {/*fma=*/true, /*convertsHalf=*/true};
     machine.tokenTiles.assign(variant.tokenTiles.begin(), variant.tokenTiles.end());
     if (failed(lowerKernelsToVectors(module, machine)))

@@ -21,6 +21,7 @@ llvm::LogicalResult emitMap(KernelFrameBase &frame, pack::MapOp op);
 llvm::LogicalResult emitNorm(KernelFrameBase &frame, pack::NormOp op);
 llvm::LogicalResult emitRope(KernelFrameBase &frame, pack::RopeOp op);
 llvm::LogicalResult emitAppend(KernelFrameBase &frame, pack::AppendOp op);
+llvm::LogicalResult emitMerge(KernelFrameBase &frame, pack::MergeOp op);
 
 // Bytes of one row of a `memref<?xWxf32>`.
 inline int64_t rowBytes(mlir::Value buffer) {

@@ -1,5 +1,6 @@
 // Products of activations with encoded matrices: `matmul` and `matmul_heads`.
 
+#include "targets/reference/codegen/KvCells.h"
 #include "targets/reference/codegen/Lowering.h"
 #include "targets/reference/codegen/Weights.h"
 #include <numeric>
@@ -127,10 +128,12 @@ struct HeadEmitter {
   KernelBuilder &k;
   pack::MatmulHeadsOp op;
   int64_t dim;
+  KvCells cells;
   Value head; // dim floats
 
   HeadEmitter(KernelFrameBase &frame, pack::MatmulHeadsOp op)
-      : frame(frame), k(frame.k), op(op), dim(op.getHeadDim()), head(frame.k.stack(4 * dim)) {}
+      : frame(frame), k(frame.k), op(op), dim(op.getHeadDim()),
+        cells(k, cast<pack::KvType>(op.getCache().getType())), head(frame.k.stack(4 * dim)) {}
 
   void normalize(Value weight) {
     Value count = k.constI64(dim);
@@ -164,23 +167,20 @@ struct HeadEmitter {
   void storeQuery(Value token, Value number) {
     Value row = k.at(frame.address(op.getQueries()), k.mul(token, rowBytes(op.getQueries())));
     Value to = k.at(row, k.mul(number, 4 * dim));
+    cells.turn(head, dim);
     k.loop(k.constI64(0), k.constI64(dim), 1,
            [&](Value i) { storeFloat(k, loadFloat(k, head, i), to, i); });
   }
 
   void storeToCache(Value token, Value number, bool isKey) {
-    auto kv = cast<pack::KvType>(op.getCache().getType());
     Value slot = loadIndex(k, frame.address(op.getSlots()), token);
-    Value page =
-        k.at(frame.address(op.getCache()), k.mul(k.div(slot, kv.getPage()), kv.getPageBytes()));
-    slot = k.rem(slot, kv.getPage());
-    k.loop(k.constI64(0), k.constI64(dim), 1, [&](Value i) {
-      // Keys [heads][dim][page], values [heads][page][dim].
-      Value index = isKey ? k.add(k.mul(k.add(k.mul(number, dim), i), kv.getPage()), slot)
-                          : k.add(k.mul(k.add(k.mul(number, kv.getPage()), slot), dim), i);
-      Value at = k.add(k.mul(index, 2), isKey ? 0 : kv.getValuesOffset());
-      k.store(k.floatToHalf(loadFloat(k, head, i)), k.at(page, at), 2);
-    });
+    Value page = k.at(frame.address(op.getCache()),
+                      k.mul(k.div(slot, cells.layout.page), cells.layout.pageBytes));
+    slot = k.rem(slot, cells.layout.page);
+    if (isKey)
+      cells.storeKey(page, number, slot, head);
+    else
+      cells.storeValue(page, number, slot, head);
   }
 };
 

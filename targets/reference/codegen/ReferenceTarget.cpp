@@ -32,6 +32,7 @@ public:
           .Case([&](pack::NormOp op) { return reference::emitNorm(frame, op); })
           .Case([&](pack::RopeOp op) { return reference::emitRope(frame, op); })
           .Case([&](pack::AppendOp op) { return reference::emitAppend(frame, op); })
+          .Case([&](pack::MergeOp op) { return reference::emitMerge(frame, op); })
           .Default([](mlir::Operation *op) {
             return op->emitError("has no scalar form; the target 'reference' can't compile it");
           });

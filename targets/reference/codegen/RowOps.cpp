@@ -1,5 +1,6 @@
 // Ops on rows of float32: `map`, `norm`, `rope` and `append`.
 
+#include "targets/reference/codegen/KvCells.h"
 #include "targets/reference/codegen/Lowering.h"
 
 namespace izhc::reference {
@@ -103,24 +104,23 @@ LogicalResult emitRope(KernelFrameBase &frame, pack::RopeOp op) {
 LogicalResult emitAppend(KernelFrameBase &frame, pack::AppendOp op) {
   KernelBuilder &k = frame.k;
   auto kv = cast<pack::KvType>(op.getInto().getType());
-  int64_t dim = kv.getDim();
+  KvCells cells(k, kv);
+  Value scratch = k.stack(4 * std::max(kv.getDim(), kv.getValueDim()));
+  auto copy = [&](Value row, Value head, int64_t size) {
+    k.loop(k.constI64(0), k.constI64(size), 1, [&](Value i) {
+      storeFloat(k, loadFloat(k, row, k.add(k.mul(head, size), i)), scratch, i);
+    });
+    return scratch;
+  };
   k.loop(frame.begin, frame.end, 1, [&](Value row) {
     Value slot = loadIndex(k, frame.address(op.getSlots()), row);
-    Value page = k.at(frame.address(op.getInto()),
-                      k.mul(k.div(slot, kv.getPage()), kv.getPageBytes()));
-    slot = k.rem(slot, kv.getPage());
-    auto store = [&](Value from, Value i, Value index, int64_t offset) {
-      Value half = k.floatToHalf(loadFloat(k, from, i));
-      k.store(half, k.at(page, k.add(k.mul(index, 2), offset)), 2);
-    };
-    // Keys [heads][dim][page], values [heads][page][dim].
+    Value page =
+        k.at(frame.address(op.getInto()), k.mul(k.div(slot, kv.getPage()), cells.layout.pageBytes));
+    Value token = k.rem(slot, kv.getPage());
+    Value keys = rowOf(frame, op.getKeys(), row), values = rowOf(frame, op.getValues(), row);
     k.loop(k.constI64(0), k.constI64(kv.getHeads()), 1, [&](Value head) {
-      k.loop(k.constI64(0), k.constI64(dim), 1, [&](Value j) {
-        Value i = k.add(k.mul(head, dim), j);
-        store(rowOf(frame, op.getKeys(), row), i, k.add(k.mul(i, kv.getPage()), slot), 0);
-        Value index = k.add(k.mul(k.add(k.mul(head, kv.getPage()), slot), dim), j);
-        store(rowOf(frame, op.getValues(), row), i, index, kv.getValuesOffset());
-      });
+      cells.storeKey(page, head, token, copy(keys, head, kv.getDim()));
+      cells.storeValue(page, head, token, copy(values, head, kv.getValueDim()));
     });
   });
   return success();

@@ -98,4 +98,14 @@ void lowerDots(ModuleOp module, DotUnit unit) {
   });
 }
 
+void lowerPairDots(ModuleOp module) {
+  module.walk([](pack::DotPairsOp dot) {
+    OpBuilder builder(dot);
+    KernelBuilder k(builder, dot.getLoc(), {});
+    dot.replaceAllUsesWith(intrinsic(k, dot.getType(), "llvm.x86.avx512bf16.dpbf16ps.512",
+                                     {dot.getAcc(), dot.getLhs(), dot.getRhs()}));
+    dot.erase();
+  });
+}
+
 } // namespace izhc::x86

@@ -14,4 +14,7 @@ enum class DotUnit {
 
 void lowerDots(mlir::ModuleOp module, DotUnit unit);
 
+// Replaces every pack.dot_pairs, of 16 lanes.
+void lowerPairDots(mlir::ModuleOp module);
+
 } // namespace izhc::x86

@@ -42,9 +42,13 @@ const Variant kVariants[] = {
      "haswell", DotUnit::Avx2, 8, true, {4, 2, 1}},
     {"avxvnni", "Alder Lake, Zen 5 and later (AVX-VNNI)", 30, kAvx2 | bits(avxvnni),
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avxvnni", "alderlake", DotUnit::Vnni, 8, true, {4, 2, 1}},
-    {"avx512vnni", "Ice Lake, Zen 4 and later (AVX-512 VNNI)", 40, kAvx512,
+    {"avx512vnni", "Ice Lake and later (AVX-512 VNNI)", 40, kAvx512,
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni", "znver4",
      DotUnit::Vnni, 16, true, {8, 4, 2, 1}},
+    {"avx512bf16", "Zen 4, Sapphire Rapids and later (AVX-512 VNNI and BF16)", 45,
+     kAvx512 | bits(avx512bf16),
+     "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx512bf16",
+     "znver4", DotUnit::Vnni, 16, true, {8, 4, 2, 1}},
 };
 // clang-format on
 
@@ -63,6 +67,8 @@ public:
     VectorMachine machine;
     machine.lanes = variant.lanes;
     machine.floats = {variant.modern, variant.modern};
+    machine.vectorRegisters = variant.lanes == 16 ? 32 : 16;
+    machine.pairDots = variant.features & bits(avx512bf16);
     machine.unsignedDots = variant.dots == DotUnit::Vnni;
     machine.shufflesBytes = variant.dots != DotUnit::Sse2;
     machine.prefetchRows = variant.modern ? 4 : 0;
@@ -70,6 +76,7 @@ public:
     if (failed(lowerKernelsToVectors(module, machine)))
       return mlir::failure();
     lowerDots(module, variant.dots);
+    lowerPairDots(module);
     mlir::PassManager pm(module.getContext());
     buildLlvmPasses(pm);
     return pm.run(module);

@@ -47,7 +47,7 @@ func.func @step() -> tensor<?x100xf32> {
   // CHECK: lm.attention %{{.*}} sinks %{{.*}} heads 4 scale 2.500000e-01 window 9 softcap 5.000000e+01 : {{.*}}, !lm.kv_cache<2 x 16, values 8>, tensor<4xf32> -> tensor<?x32xf32>
   %sinks = lm.weight "sinks" format "f32" : tensor<4xf32>
   %narrow = lm.state "narrow" : !lm.kv_cache<2 x 16, values 8>
-  %m = lm.attention %qr, %narrow sinks %sinks heads 4 scale 0.25 window 9 softcap 50.0 : tensor<?x64xf32>, !lm.kv_cache<2 x 16, values 8>, tensor<4xf32> -> tensor<?x32xf32>
+  %narrowed = lm.attention %qr, %narrow sinks %sinks heads 4 scale 0.25 window 9 softcap 50.0 : tensor<?x64xf32>, !lm.kv_cache<2 x 16, values 8>, tensor<4xf32> -> tensor<?x32xf32>
   // CHECK: lm.silu %{{.*}} : tensor<?x64xf32>
   %s = lm.silu %o : tensor<?x64xf32>
   // CHECK: lm.mul %{{.*}}, %{{.*}} : tensor<?x64xf32>

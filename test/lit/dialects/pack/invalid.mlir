@@ -282,3 +282,64 @@ func.func @softcap(%q: tensor<?x32xf32>, %c: !kv, %i: tensor<?xi32>) {
       : (tensor<?x32xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x32xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{a page of 24 tokens is no whole part of a span of 256 in panels of 16}}
+func.func @page(%c: !pack.kv<2 x 16, page 24>)
+
+// -----
+
+// expected-error @+1 {{a cache needs at least one head and one value a head}}
+func.func @no_heads(%c: !pack.kv<0 x 16, page 64>)
+
+// -----
+
+// expected-error @+1 {{a cache has 16, 8 or 4 bits a value, not 5}}
+func.func @bits(%c: !pack.kv<2 x 32, page 64, values 32, bits 5>)
+
+// -----
+
+// expected-error @+1 {{heads of 48 values can't be cut into blocks of 32}}
+func.func @blocks(%c: !pack.kv<2 x 48, page 64, values 48, bits 8>)
+
+// -----
+
+!kv = !pack.kv<2 x 16, page 64>
+
+func.func @parts(%q: memref<?x32xf32>, %c: !kv, %i: memref<?xi32>) {
+  // expected-error @+1 {{has a place for partials exactly if it is a buffer form with parts}}
+  pack.attention %q cache %c tiles %i pages %i parts %i into %q {heads = 2, scale = 1.0 : f32, tile = 8}
+      : (memref<?x32xf32>, !kv, memref<?xi32>, memref<?xi32>, memref<?xi32>, memref<?x32xf32>) -> ()
+  return
+}
+
+// -----
+
+!kv = !pack.kv<2 x 16, page 64>
+
+func.func @merge_heads(%p: tensor<?x64xf32>, %i: tensor<?xi32>, %c: !kv, %r: tensor<?x32xf32>) {
+  // expected-error @+1 {{needs heads, and a window that is not negative}}
+  %m = pack.merge rows %r partials %p merges %i cache %c {heads = 2, window = -1}
+      : (tensor<?x32xf32>, tensor<?x64xf32>, tensor<?xi32>, !kv) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+!kv = !pack.kv<2 x 16, page 64>
+
+func.func @merge_rows(%p: tensor<?x64xf32>, %i: tensor<?xi32>, %c: !kv) {
+  // expected-error @+1 {{has rows exactly if it is a tensor form}}
+  %m = pack.merge partials %p merges %i cache %c {heads = 2}
+      : (tensor<?x64xf32>, tensor<?xi32>, !kv) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @pairs(%a: vector<4xbf16>, %c: vector<4xf32>) {
+  // expected-error @+1 {{needs two numbers for each of the 4 lanes, but has 4}}
+  %d = pack.dot_pairs %a, %a add %c : vector<4xbf16>, vector<4xf32>
+  return
+}

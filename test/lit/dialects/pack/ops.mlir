@@ -44,6 +44,17 @@ func.func @tensors(%s: tensor<64xf32>, %h: tensor<16xf32>) -> (tensor<?x64xf32>,
   // CHECK: pack.attention %{{.*}} cache %{{.*}} tiles %{{.*}} pages %{{.*}} {heads = 4 : i64, scale = 2.500000e-01 : f32, tile = 8 : i64}
   %o = pack.attention %q cache %d tiles %tiles pages %pages {heads = 4, scale = 0.25 : f32, tile = 8}
       : (tensor<?x64xf32>, !kv, tensor<?xi32>, tensor<?xi32>) -> tensor<?x64xf32>
+  // CHECK: %[[L:.*]] = pack.append %{{.*}}, %{{.*}} slots %{{.*}} cache %{{.*}} : (tensor<?x64xf32>, tensor<?x64xf32>, tensor<?xi32>, !pack.kv<2 x 32, page 64, values 32, bits 4>)
+  %four = pack.state "four" : !pack.kv<2 x 32, page 64, values 32, bits 4>
+  %filled = pack.append %x, %x slots %slots cache %four : (tensor<?x64xf32>, tensor<?x64xf32>, tensor<?xi32>, !pack.kv<2 x 32, page 64, values 32, bits 4>) -> !pack.kv<2 x 32, page 64, values 32, bits 4>
+  // CHECK: pack.attention %{{.*}} cache %[[L]] tiles %{{.*}} pages %{{.*}} parts %{{.*}} {exact, heads = 2 : i64
+  %parts = pack.input parts : tensor<?xi32>
+  %merges = pack.input merges : tensor<?xi32>
+  %once, %partials = pack.attention %q cache %filled tiles %tiles pages %pages parts %parts {heads = 2, scale = 0.25 : f32, tile = 8, exact}
+      : (tensor<?x64xf32>, !pack.kv<2 x 32, page 64, values 32, bits 4>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) -> (tensor<?x64xf32>, tensor<?x96xf32>)
+  // CHECK: pack.merge rows %{{.*}} partials %{{.*}} merges %{{.*}} cache %[[L]] {heads = 2 : i64}
+  %merged = pack.merge rows %once partials %partials merges %merges cache %filled {heads = 2}
+      : (tensor<?x64xf32>, tensor<?x96xf32>, tensor<?xi32>, !pack.kv<2 x 32, page 64, values 32, bits 4>) -> tensor<?x64xf32>
   %ao = pack.quantize %o : (tensor<?x64xf32>) -> !f
   // CHECK: pack.matmul %{{.*}} weights(%{{.*}}) residual %{{.*}} {epilogue = 1 : i32}
   %y = pack.matmul %ao weights(%w) residual %x {epilogue = 1 : i32} : (!f, !w, tensor<?x64xf32>) -> tensor<?x64xf32>
@@ -72,6 +83,13 @@ func.func @tensors(%s: tensor<64xf32>, %h: tensor<16xf32>) -> (tensor<?x64xf32>,
 plan.kernel @buffers(%a: !b, %w: !w, %v: memref<64xf32>, %y: memref<?x64xf32>) {
   // CHECK: pack.matmul %arg0 weights(%arg1) biases(%arg2) into %arg3 {epilogue = 1 : i32}
   pack.matmul %a weights(%w) biases(%v) into %y {epilogue = 1 : i32} : (!b, !w, memref<64xf32>, memref<?x64xf32>) -> ()
+}
+
+// CHECK-LABEL: func.func @pairs
+func.func @pairs(%a: vector<8xbf16>, %b: vector<8xbf16>, %c: vector<4xf32>) -> vector<4xf32> {
+  // CHECK: pack.dot_pairs %{{.*}}, %{{.*}} add %{{.*}} : vector<8xbf16>, vector<4xf32>
+  %d = pack.dot_pairs %a, %b add %c : vector<8xbf16>, vector<4xf32>
+  return %d : vector<4xf32>
 }
 
 // CHECK-LABEL: func.func @dot

@@ -10,6 +10,11 @@ plan.memory arena 1024 weights 0 constants 0 logits 512 vocabulary 2 tokens 128 
 
 // -----
 
+// expected-error @+1 {{needs a span and room for partials, or neither}}
+plan.memory arena 1024 weights 0 constants 0 logits 0 vocabulary 2 tokens 1 outputs 1 tile 8 page 64 span 256
+
+// -----
+
 // expected-error @+1 {{needs at least one row, column and byte}}
 plan.weight "w" format "f16" rows 16 cols 0 at 0 size 4096
 

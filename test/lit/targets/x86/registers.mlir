@@ -2,6 +2,7 @@
 // RUN: izh-opt %s -o %t --izh-print-assembly=target=avx2 | FileCheck %s --check-prefix=AVX2
 // RUN: izh-opt %s -o %t --izh-print-assembly=target=avxvnni | FileCheck %s --check-prefix=AVX2
 // RUN: izh-opt %s -o %t --izh-print-assembly=target=avx512vnni | FileCheck %s --check-prefix=AVX512
+// RUN: izh-opt %s -o %t --izh-print-assembly=target=avx512bf16 | FileCheck %s --check-prefix=BF16
 
 // No kernel of a variant uses registers or conversions that its machines lack,
 // and none calls a function.
@@ -41,6 +42,14 @@
 // AVX512: %zmm
 // AVX512-LABEL: floats:
 // AVX512: vfmadd{{.*}}%zmm
+
+// BF16-NOT: call
+// BF16-LABEL: attention:
+// BF16-NOT: call
+// BF16: vcvtneps2bf16
+// BF16: vdpbf16ps
+// BF16-NOT: call
+// BF16-LABEL: quantize:
 
 plan.kernel @attention(%q: !q, %c: !kv, %t: memref<?xi32>, %p: memref<?xi32>, %o: !q) {
   pack.attention %q cache %c tiles %t pages %p into %o

@@ -15,7 +15,11 @@ func.func @fuses(%a: !a, %q: !wq, %k: !wk, %v: !wk, %t: tensor<?x8xf32>, %qs: te
   // CHECK-SAME: eps = 9.99999974E-6 : f32, head_dim = 16 : i64, rope = 2 : i32, rotary = 8 : i64
   // CHECK: %[[TILES:.*]] = pack.input tiles : tensor<?xi32>
   // CHECK: %[[PAGES:.*]] = pack.input pages : tensor<?xi32>
-  // CHECK: pack.attention %[[R]]#0 cache %[[R]]#1 tiles %[[TILES]] pages %[[PAGES]] {heads = 4 : i64, scale = 2.500000e-01 : f32, tile = 8 : i64}
+  // CHECK: %[[PARTS:.*]] = pack.input parts : tensor<?xi32>
+  // CHECK: %[[MERGES:.*]] = pack.input merges : tensor<?xi32>
+  // CHECK: %[[O:.*]]:2 = pack.attention %[[R]]#0 cache %[[R]]#1 tiles %[[TILES]] pages %[[PAGES]] parts %[[PARTS]] {exact, heads = 4 : i64, scale = 2.500000e-01 : f32, tile = 32 : i64}
+  // CHECK-SAME: -> (tensor<?x64xf32>, tensor<?x128xf32>)
+  // CHECK: pack.merge rows %[[O]]#0 partials %[[O]]#1 merges %[[MERGES]] cache %[[R]]#1 {heads = 4 : i64}
   // CHECK-NOT: lm.
   // CHECK-NOT: pack.matmul %
   %c = lm.state "c" : !kv
@@ -140,6 +144,29 @@ func.func @fuses_single_bias(%a: !a, %w: !w, %b: tensor<32xf32>) -> tensor<?x32x
   %k = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
   %v = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
   %d = lm.append %c keys %k values %v : !kv, tensor<?x32xf32>, tensor<?x32xf32>
-  %o = lm.attention %q, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv
+  %o = lm.attention %q, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv -> tensor<?x32xf32>
   return %o : tensor<?x32xf32>
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<32 x 64, "f16">
+!kv = !lm.kv_cache<2 x 16>
+
+// A second attention with queries of its own reads the same cache.
+// CHECK-LABEL: func.func @shares_the_cache
+func.func @shares_the_cache(%a: !a, %w: !w, %other: tensor<?x64xf32>) -> (tensor<?x32xf32>, tensor<?x64xf32>) {
+  // CHECK: %[[R:.*]]:2 = pack.matmul_heads
+  // CHECK: pack.attention %[[R]]#0 cache %[[R]]#1
+  // CHECK: pack.attention %arg2 cache %[[R]]#1 {{.*}} window = 7
+  // CHECK-NOT: lm.
+  %c = lm.state "c" : !kv
+  %q = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
+  %k = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
+  %v = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
+  %d = lm.append %c keys %k values %v : !kv, tensor<?x32xf32>, tensor<?x32xf32>
+  %o = lm.attention %q, %d heads 2 scale 0.25 : tensor<?x32xf32>, !kv -> tensor<?x32xf32>
+  %p = lm.attention %other, %d heads 4 scale 0.25 window 7 : tensor<?x64xf32>, !kv -> tensor<?x64xf32>
+  return %o, %p : tensor<?x32xf32>, tensor<?x64xf32>
 }

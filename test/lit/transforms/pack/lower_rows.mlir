@@ -48,12 +48,13 @@ func.func @attention(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %t: tensor<?x16
   // CHECK-DAG: %[[C:.*]] = pack.state "c" : !pack.kv<2 x 16, page 64>
   // CHECK-DAG: %[[R:.*]] = pack.rope %arg1 table %arg2 {head_dim = 16 : i64, style = 1 : i32}
   // CHECK: %[[D:.*]] = pack.append %[[R]], %arg1 slots %{{.*}} cache %[[C]]
-  // CHECK: pack.attention %arg0 cache %[[D]]
-  // CHECK: pack.attention %{{.*}} cache %[[D]]
+  // CHECK: %[[A:.*]]:2 = pack.attention %arg0 cache %[[D]]
+  // CHECK: %[[M:.*]] = pack.merge rows %[[A]]#0 partials %[[A]]#1 {{.*}} cache %[[D]]
+  // CHECK: pack.attention %[[M]] cache %[[D]]
   %r = lm.rope %k, %t halves head_dim 16 : tensor<?x32xf32>, tensor<?x16xf32>
   %c = lm.state "c" : !lm.kv_cache<2 x 16>
   %d = lm.append %c keys %r values %k : !lm.kv_cache<2 x 16>, tensor<?x32xf32>, tensor<?x32xf32>
-  %a = lm.attention %q, %d heads 4 scale 0.25 : tensor<?x64xf32>, !lm.kv_cache<2 x 16>
-  %b = lm.attention %a, %d heads 4 scale 0.25 : tensor<?x64xf32>, !lm.kv_cache<2 x 16>
+  %a = lm.attention %q, %d heads 4 scale 0.25 : tensor<?x64xf32>, !lm.kv_cache<2 x 16> -> tensor<?x64xf32>
+  %b = lm.attention %a, %d heads 4 scale 0.25 : tensor<?x64xf32>, !lm.kv_cache<2 x 16> -> tensor<?x64xf32>
   return %a, %b : tensor<?x64xf32>, tensor<?x64xf32>
 }

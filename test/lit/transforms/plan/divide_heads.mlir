@@ -11,7 +11,7 @@
 !o = !pack.weight<10 x 72, "f16">
 !kv = !pack.kv<1 x 24, page 64>
 
-// CHECK: plan.state "c" page_bytes 6144
+// CHECK: plan.state "c" page_bytes 7168
 // CHECK: plan.dispatch @matmul_heads_2 {{.*}} units 4 per fixed grain 1
 // CHECK: plan.dispatch @attention_3 spaces [0, 3, 4, 4, 0] offsets [{{[0-9]+}}, 0, 4, 5, {{[0-9]+}}] {{.*}} units 1 per tiles grain 1
 func.func @step() -> tensor<?x10xf32> {
