@@ -52,6 +52,9 @@ static const FolderMap *findFolderMap(llvm::StringRef type) {
 
 // The model's own type, or that of the language model inside of a larger one.
 llvm::Expected<std::unique_ptr<ModelSource>> presentFolder(std::unique_ptr<FolderSource> folder) {
+  if (folder->tensors().empty())
+    return makeError("{0}: the folder holds no weights (model*.safetensors); fetch them too",
+                     folder->fileName());
   auto type = folder->getString("model_type");
   if (!type)
     return type.takeError();

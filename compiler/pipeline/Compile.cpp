@@ -149,9 +149,10 @@ private:
 
   llvm::Error write() {
     SourceTensors tensors(*source);
-    emit::Provenance provenance = {options.compiler, options.commandLine,
-                                   llvm::sys::path::filename(options.model).str(), hash.get(),
-                                   recipeText()};
+    emit::Provenance provenance = {
+        options.compiler, options.commandLine,
+        llvm::sys::path::filename(llvm::StringRef(options.model).rtrim('/')).str(), hash.get(),
+        recipeText()};
     lap("wait for the hash");
     std::vector<uint8_t> gguf = emit::buildExportTable(*source, report.plan);
     auto sizes = emit::writeArtifact(

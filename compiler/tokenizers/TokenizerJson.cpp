@@ -30,7 +30,7 @@ public:
                       &JsonTokenizer::readAdded, &JsonTokenizer::readIds})
       if (llvm::Error error = (this->*read)())
         return std::move(error);
-    markControlTokens(v);
+    findEnds();
     if (llvm::Error error = fillTables())
       return std::move(error);
     return finishTokenizer(source, v, tables);
@@ -166,6 +166,20 @@ private:
     tables.addBos = !pipeline.before.empty();
     tables.addEos = !pipeline.after.empty();
     return llvm::Error::success();
+  }
+
+  // The file says which tokens are special, so well-known texts only help to
+  // find those among them that end a turn.
+  void findEnds() {
+    std::vector<uint8_t> types = v.types;
+    std::vector<uint32_t> named = v.ends;
+    markControlTokens(v);
+    v.types = std::move(types);
+    llvm::erase_if(v.ends, [&](uint32_t id) {
+      return v.types[id] == uint8_t(TokenType::Normal) && !llvm::is_contained(named, id);
+    });
+    if (v.eot >= 0 && v.types[v.eot] == uint8_t(TokenType::Normal))
+      v.eot = -1;
   }
 
   llvm::Expected<std::vector<MergeText>> readMerges() const {

@@ -29,6 +29,11 @@ int named_byte(Span<const uint8_t> text) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
+bool begins_with_space(TokenizerKind kind, const uint8_t* text, uint32_t bytes) {
+  return text[0] == ' ' ||
+         (kind == TokenizerKind::kScoreBpe && bytes >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0);
+}
+
 }  // namespace
 
 izh_status Tokenizer::create(const void* section, size_t bytes, Tokenizer** out, izh_error* error) {
@@ -80,7 +85,7 @@ izh_status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions
     const uint32_t size = fragment.end - fragment.begin;
     const bool prefix = view_.add_space_prefix && after_special &&
                         !(view_.space_prefix_once && fragment.begin != 0) &&
-                        !(view_.space_prefix_skips && part[0] == ' ');
+                        !(view_.space_prefix_skips && begins_with_space(view_.kind, part, size));
     if (view_.kind == TokenizerKind::kByteBpe) {
       IZH_TRY(encode_byte_bpe(view_, splitter_, part, size, prefix, &scratch, ids, error));
     } else {

@@ -34,13 +34,16 @@ def model_file(tools, *options):
 def folder(tools, arch, *options):
     """A folder gives the logits and the ids of the GGUF that it was made from."""
     path = model_file(tools, f"--arch={arch}", *options)
-    made = tools.work / f"folder-{arch}"
+    made = tools.work / f"folder-{arch}-1.5"
     make_folder.make(path, made, arch)
     artifact = tools.compile(made, "folder.izh", "--target=reference,native", "--exact")
     model = Model(path)
     ids = ids_of(40, len(model.weights["token_embd.weight"]))
     error = nmse(tools.logits(artifact, ids), model.logits(ids))
     expect(error <= EXACT_BAR, f"NMSE {error:.3e} is over {EXACT_BAR}")
+    done = subprocess.run([tools.binaries / "izhc", "compile", f"{made}/", "--target=reference"], cwd=tools.work,
+                          capture_output=True, timeout=120)
+    expect((tools.work / f"{made.name}.izh").exists(), f"no {made.name}.izh: {done.stderr}")
     text = "the 12 things, and <|end|> another ä"
     both = [tools.call("izhc", "tokenize", source, "-p", text).stdout for source in (path, made)]
     expect(both[0] == both[1] and len(json.loads(both[0])) > 10, f"{both[1]} instead of {both[0]}")

@@ -27,8 +27,12 @@ namespace path = llvm::sys::path;
 std::string cacheTypeList() { return cacheTypeNames().str(); }
 std::string stageList() { return llvm::join(stageNames(), ", "); }
 
-// model-00001-of-00003.gguf -> model.izh, in the current folder.
+// model-00001-of-00003.gguf -> model.izh, in the current folder. Dots in the
+// name of a model's folder begin no ending.
 static std::string defaultOutput(llvm::StringRef model) {
+  llvm::SmallString<256> folder;
+  if (fs::is_directory(model) && !fs::real_path(model, folder))
+    return (path::filename(folder) + ".izh").str();
   llvm::StringRef stem = path::stem(model);
   constexpr size_t kPart = sizeof("-00001-of-00003") - 1;
   if (stem.size() > kPart && stem.substr(stem.size() - kPart).starts_with("-0") &&

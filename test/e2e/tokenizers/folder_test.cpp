@@ -61,7 +61,7 @@ std::string byteLevelJson(const std::string &steps, const std::string &more = ""
     "pre_tokenizer": )" +
          steps + R"(, "decoder": {"type": "ByteLevel"}, )" + more + R"(
     "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "Ġ": 2, "1": 3, "ab": 4, "Ġab": 5, "11": 6,
-      "Ã": 7, "¤": 8, "Ã¤": 9}, "merges": ["a b", ["Ġ", "ab"], "1 1", "Ã ¤"]}})";
+      "Ã": 7, "¤": 8, "Ã¤": 9, "<": 12, "/": 13, "s": 14, ">": 15, "</s>": 16}, "merges": ["a b", ["Ġ", "ab"], "1 1", "Ã ¤"]}})";
 }
 
 constexpr char kDigitsThenBytes[] = R"({"type": "Sequence", "pretokenizers": [
@@ -96,6 +96,8 @@ TEST(FolderTokenizerTest, MergesBytesOfWords) {
   ASSERT_EQ(t.refusal, "");
   EXPECT_EQ(t.encode("ab ab11"), (Ids{4, 5, 3, 3}));
   EXPECT_EQ(t.encode("äb<|end|>a"), (Ids{9, 1, 10, 0}));
+  // Well known elsewhere, but no special token of this file.
+  EXPECT_EQ(t.encode("</s>"), (Ids{12, 13, 14, 15}));
   EXPECT_EQ(t.encode("a  b"), (Ids{0, 11, 1}));
   EXPECT_EQ(t.decode({4, 5, 7, 8, 10}), "ab abä<|end|>");
 }
@@ -149,6 +151,7 @@ TEST(FolderTokenizerTest, PrefixesAndSplitsSpacesAsMetaspaceSays) {
   FolderTokenizer a(first), b(never);
   EXPECT_EQ(a.encode("a<s>a"), (Ids{5, 1, 3}));
   EXPECT_EQ(a.encode(" a"), (Ids{5}));
+  EXPECT_EQ(a.encode("▁a"), (Ids{5}));
   // Two spaces stay apart.
   EXPECT_EQ(a.encode("a  b"), (Ids{5, 2, 2, 4}));
   EXPECT_EQ(b.encode("a  b"), (Ids{3, 8, 4}));
