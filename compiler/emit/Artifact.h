@@ -20,7 +20,7 @@ namespace izhc::emit {
 
 // Numbers of runtime/schema/artifact.fbs.
 enum class Space : uint8_t { Arena, Weights, Constants, State, Input };
-enum class Extent : uint8_t { Fixed, Tokens, Outputs, Tiles, Merges };
+enum class Extent : uint8_t { Fixed, Tokens, Outputs, Tiles, Merges, Sequences };
 
 struct Binding {
   Space space;
@@ -67,6 +67,8 @@ struct Plan {
   std::vector<std::string> kernels;
   std::vector<Dispatch> dispatches;
   std::vector<uint64_t> statePageBytes;
+  // Numbers of the states that have one page a sequence.
+  std::vector<size_t> sequenceStates;
   std::vector<Weight> weights; // offsets ascend
   std::vector<Constant> constants;
   uint64_t weightsBytes = 0;

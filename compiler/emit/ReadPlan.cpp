@@ -19,6 +19,8 @@ public:
         .Case<plan::WeightOp>([&](auto weight) { return readWeight(weight); })
         .Case<plan::ConstantOp>([&](auto constant) { return readConstant(constant); })
         .Case<plan::StateOp>([&](auto state) {
+          if (state.getPerSequence())
+            plan.sequenceStates.push_back(plan.statePageBytes.size());
           plan.statePageBytes.push_back(state.getPageBytes());
           return mlir::success();
         })

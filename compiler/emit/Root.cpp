@@ -2,6 +2,7 @@
 
 #include "compiler/emit/Layout.h"
 #include "runtime/schema/artifact_generated.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace izhc::emit {
 namespace {
@@ -46,8 +47,9 @@ Offset<fb::Plan> buildPlan(FlatBufferBuilder &builder, const Plan &plan) {
     dispatches.push_back(buildDispatch(builder, dispatch));
   auto dispatchList = builder.CreateVector(dispatches);
   std::vector<Offset<fb::State>> states;
-  for (uint64_t pageBytes : plan.statePageBytes)
-    states.push_back(fb::CreateState(builder, pageBytes));
+  for (auto [index, pageBytes] : llvm::enumerate(plan.statePageBytes))
+    states.push_back(
+        fb::CreateState(builder, pageBytes, llvm::is_contained(plan.sequenceStates, index)));
   auto stateList = builder.CreateVector(states);
   fb::PlanBuilder result(builder);
   result.add_kernels(kernels);

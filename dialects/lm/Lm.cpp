@@ -124,6 +124,31 @@ mlir::OpFoldResult ScaleOp::fold(FoldAdaptor) {
   return getResult();
 }
 
+llvm::LogicalResult ShortConvOp::verify() {
+  RowStateType state = getState().getType();
+  int64_t width = widthOf(getInput()), taps = state.getRows() + 1;
+  if (state.getWidth() != width || state.getRows() < 1 || widthOf(getWeight()) != width * taps)
+    return emitOpError("needs a weight of ")
+           << width * taps << " values and a state of rows of " << width << ", but has "
+           << widthOf(getWeight()) << " and " << state;
+  return mlir::success();
+}
+
+llvm::LogicalResult DeltaRuleOp::verify() {
+  DeltaStateType state = getState().getType();
+  int64_t heads = state.getHeads(), keyHeads = getKeyHeads();
+  if (heads < 1 || keyHeads < 1 || heads % keyHeads != 0 || state.getKeys() < 1 ||
+      state.getValues() < 1)
+    return emitOpError("can't share ") << keyHeads << " key heads among the heads of " << state;
+  int64_t mixed = 2 * keyHeads * state.getKeys() + heads * state.getValues();
+  if (widthOf(getMixed()) != mixed || widthOf(getResult()) != heads * state.getValues())
+    return emitOpError("needs rows of ")
+           << mixed << " values and makes rows of " << heads * state.getValues();
+  if (widthOf(getDecay()) != heads || widthOf(getRate()) != heads)
+    return emitOpError("needs one number for each of its ") << heads << " heads";
+  return mlir::success();
+}
+
 llvm::LogicalResult RopeAnglesOp::verify() {
   if (2 * widthOf(getFrequencies()) != widthOf(getResult()))
     return emitOpError("makes rows of ") << widthOf(getResult()) << " values from "

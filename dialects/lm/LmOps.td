@@ -69,6 +69,20 @@ def KvCacheType : LmType<"KvCache", "kv_cache"> {
   }];
 }
 
+def RowStateType : LmType<"RowState", "row_state"> {
+  let summary = "the last `rows` rows of `width` values of a sequence";
+  let description = [{ `!lm.row_state<128 x 3>` }];
+  let parameters = (ins "int64_t":$width, "int64_t":$rows);
+  let assemblyFormat = "`<` $width `x` $rows `>`";
+}
+
+def DeltaStateType : LmType<"DeltaState", "delta_state"> {
+  let summary = "a memory of `keys` x `values` numbers for each of `heads` heads";
+  let description = [{ `!lm.delta_state<4 x 32 x 64>` }];
+  let parameters = (ins "int64_t":$heads, "int64_t":$keys, "int64_t":$values);
+  let assemblyFormat = "`<` $heads `x` $keys `x` $values `>`";
+}
+
 // One row of `width` values a token: tensor<?xWxf32>.
 def Rows : Type<And<[
     2DTensorOf<[F32]>.predicate,
@@ -135,7 +149,7 @@ def StateOp : LmOp<"state"> {
     `%c = lm.state "cache.0" : !lm.kv_cache<3 x 64>`
   }];
   let arguments = (ins StrAttr:$name);
-  let results = (outs KvCacheType:$result);
+  let results = (outs AnyTypeOf<[KvCacheType, RowStateType, DeltaStateType]>:$result);
   let assemblyFormat = "$name attr-dict `:` qualified(type($result))";
 }
 
@@ -357,5 +371,7 @@ def AttentionOp : LmOp<"attention"> {
   }];
   let hasVerifier = 1;
 }
+
+include "dialects/lm/LmRecurrentOps.td"
 
 #endif // IZHC_DIALECTS_LM_LMOPS

@@ -67,7 +67,8 @@ def StepInput : I32EnumAttr<"StepInput", "an array that the runtime fills for a 
   I32EnumAttrCase<"Tiles", 4, "tiles">,
   I32EnumAttrCase<"Pages", 5, "pages">,
   I32EnumAttrCase<"Parts", 6, "parts">,
-  I32EnumAttrCase<"Merges", 7, "merges">]> {
+  I32EnumAttrCase<"Merges", 7, "merges">,
+  I32EnumAttrCase<"Sequences", 8, "sequences">]> {
   let cppNamespace = "::izhc::pack";
 }
 
@@ -442,5 +443,6 @@ def DotPairsOp : PackOp<"dot_pairs", [Pure, AllTypesMatch<["acc", "result"]>, Al
 }
 
 include "dialects/pack/PackRowOps.td"
+include "dialects/pack/PackRecurrentOps.td"
 
 #endif // IZHC_DIALECTS_PACK_PACKOPS

@@ -186,6 +186,42 @@ LogicalResult AppendOp::verify() {
   return check.result();
 }
 
+LogicalResult ShortConvOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 2);
+  auto state = check.as<SlotsType>(getState().getType(), "state");
+  if (check.failed())
+    return check.result();
+  int64_t width = lastSize(getInput().getType(), 2, true);
+  int64_t count = lastSize(getWeight().getType(), 1, true);
+  check.require(width > 0 && count > width && count % width == 0,
+                "needs two or more weights for each column");
+  check.rows(resultType(*this, getInto()), "result", width);
+  check.numbers(getSequences(), "sequences");
+  check.require(state.getCount() == count - width, "keeps too many or too few rows");
+  return check.result();
+}
+
+LogicalResult DeltaRuleOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 2);
+  auto state = check.as<SlotsType>(getState().getType(), "state");
+  if (check.failed())
+    return check.result();
+  int64_t heads = lastSize(getDecay().getType(), 2, true), keyHeads = getKeyHeads();
+  int64_t keys = getKeyDim(), values = getValueDim();
+  check.require(heads > 0 && keyHeads > 0 && heads % keyHeads == 0 && keys > 0 && values > 0,
+                "can't share its key heads among its heads");
+  check.rows(getMixed(), "queries, keys and values", 2 * keyHeads * keys + heads * values);
+  check.rows(getBeta(), "beta", heads);
+  check.vector(getRate(), "rate", heads);
+  check.vector(getBias(), "bias", heads);
+  check.numbers(getSequences(), "sequences");
+  check.rows(resultType(*this, getInto()), "result", heads * values);
+  check.require(state.getCount() == heads * keys * values, "has a memory of another size");
+  return check.result();
+}
+
 LogicalResult QuantizeOp::verify() {
   Checker check(*this);
   check.oneForm(getInto(), 1);

@@ -34,7 +34,8 @@ def Extent : I32EnumAttr<"Extent", "what the number of units is a multiple of", 
   I32EnumAttrCase<"Tokens", 1, "tokens">,
   I32EnumAttrCase<"Outputs", 2, "outputs">,
   I32EnumAttrCase<"Tiles", 3, "tiles">,
-  I32EnumAttrCase<"Merges", 4, "merges">]> {
+  I32EnumAttrCase<"Merges", 4, "merges">,
+  I32EnumAttrCase<"Sequences", 5, "sequences">]> {
   let cppNamespace = "::izhc::plan";
 }
 
@@ -47,7 +48,8 @@ def Input : I32EnumAttr<"Input", "an array that the runtime fills for a step", [
   I32EnumAttrCase<"Tiles", 4, "tiles">,
   I32EnumAttrCase<"Pages", 5, "pages">,
   I32EnumAttrCase<"Parts", 6, "parts">,
-  I32EnumAttrCase<"Merges", 7, "merges">]> {
+  I32EnumAttrCase<"Merges", 7, "merges">,
+  I32EnumAttrCase<"Sequences", 8, "sequences">]> {
   let cppNamespace = "::izhc::plan";
 }
 
@@ -174,15 +176,19 @@ def ConstantOp : PlanOp<"constant"> {
 }
 
 def StateOp : PlanOp<"state"> {
-  let summary = "a pool of pages that lives on between steps";
+  let summary = "a pool of pages, or of one slot a sequence, that lives on between steps";
   let description = [{
     The n-th op is state number n of the bindings. A pool has as many pages of
     `page_bytes` as the session asks for and starts as zeros.
 
+    With `per_sequence` it has one such page for each sequence instead, and may
+    hold anything at first.
+
     `plan.state "cache.0" page_bytes 49152`
+    `plan.state "memory.0" page_bytes 4096 per_sequence`
   }];
-  let arguments = (ins StrAttr:$name, I64Attr:$page_bytes);
-  let assemblyFormat = "$name `page_bytes` $page_bytes attr-dict";
+  let arguments = (ins StrAttr:$name, I64Attr:$page_bytes, UnitAttr:$per_sequence);
+  let assemblyFormat = "$name `page_bytes` $page_bytes (`per_sequence` $per_sequence^)? attr-dict";
   let hasVerifier = 1;
 }
 

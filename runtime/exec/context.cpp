@@ -40,15 +40,31 @@ izh_status set_sizes(izh_context* context, const izh_context_options& options, i
   return IZH_OK;
 }
 
+// Of the pool of a state: of pages of tokens, or of one page a sequence.
+uint64_t pool_pages(const izh_context& context, size_t state) {
+  return context.model->image.root.per_sequence[state] ? context.max_sequences : context.pool_pages;
+}
+
+uint64_t pool_bytes(const izh_context& context, size_t state) {
+  return context.model->image.root.states[state] * pool_pages(context, state);
+}
+
 // Of a context whose sizes are set. Sums that are too large end at the greatest
 // number.
 izh_memory memory_of(const izh_context& context) {
   const izh_model& model = *context.model;
   izh_memory memory = {};
-  uint64_t page = 0;
-  for (const uint64_t page_bytes : model.image.root.states) page += page_bytes;
-  memory.buffers = model.image.root.plan.arena_bytes;
-  if (__builtin_mul_overflow(page, context.pool_pages, &memory.cache)) memory.cache = UINT64_MAX;
+  const Root& root = model.image.root;
+  memory.buffers = root.plan.arena_bytes;
+  for (size_t i = 0; i < root.states.size(); ++i) {
+    const uint64_t pages = pool_pages(context, i);
+    uint64_t bytes = 0;
+    if (__builtin_mul_overflow(root.states[i], pages, &bytes) ||
+        __builtin_add_overflow(memory.cache, bytes, &memory.cache)) {
+      memory.cache = UINT64_MAX;
+      break;
+    }
+  }
   memory.file = model.image.size;
   memory.file_mapped = !model.file.copied;
   memory.limit = memory_limit();
@@ -85,17 +101,16 @@ izh_status make_buffers(izh_context* context, izh_error* error) {
     return fail(error, IZH_OUT_OF_MEMORY, "the system refuses %llu MiB for the buffers of %s",
                 static_cast<Number>(root.plan.arena_bytes >> 20), context->model->path.data());
   }
-  for (const uint64_t page_bytes : root.states) {
+  for (size_t i = 0; i < root.states.size(); ++i) {
     // Small pages where a huge one would be a good part of the pool: a short
     // conversation then touches little of it.
-    const uint64_t bytes = page_bytes * context->pool_pages;
+    const uint64_t bytes = pool_bytes(*context, i);
     void* pool = pages_alloc(bytes, /*huge=*/bytes >= kLargePool);
     if (!pool || !context->pools.push(pool)) {
-      if (pool) pages_free(pool, page_bytes * context->pool_pages);
+      if (pool) pages_free(pool, bytes);
       return fail(error, IZH_OUT_OF_MEMORY,
                   "the system refuses the cache of %s (%llu MiB a layer): ask for fewer tokens",
-                  context->model->path.data(),
-                  static_cast<Number>((page_bytes * context->pool_pages) >> 20));
+                  context->model->path.data(), static_cast<Number>(bytes >> 20));
     }
   }
   return context->pages.init(static_cast<uint32_t>(context->pool_pages)) ? IZH_OK
@@ -107,7 +122,8 @@ izh_status make_inputs(izh_context* context, izh_error* error) {
   // A step names each page at most once.
   const uint64_t counts[kInputs] = {
       plan.max_tokens,      plan.max_tokens,     plan.max_tokens,      plan.max_outputs,
-      plan.max_tiles() * 4, context->pool_pages, plan.max_tiles() * 4, plan.max_partials * 4u};
+      plan.max_tiles() * 4, context->pool_pages, plan.max_tiles() * 4, plan.max_partials * 4u,
+      plan.max_tokens * 4u};
   // Rounded to whole cache lines, and one more line for aligning the first.
   constexpr uint64_t kLine = kBindingAlignment / sizeof(int32_t);
   uint64_t total = kLine;
@@ -134,6 +150,22 @@ izh_status make_threads(izh_context* context, uint32_t threads, izh_error* error
   Cores cores;
   usable_cores(&cores);
   return team_create(threads ? threads : default_threads(cores), cores, &context->team, error);
+}
+
+bool has_fixed_state(const izh_context& context) {
+  for (const bool fixed : context.model->image.root.per_sequence) {
+    if (fixed) return true;
+  }
+  return false;
+}
+
+// The lowest number that no sequence has; fewer than max_sequences have one.
+uint32_t free_slot(const izh_context& context) {
+  for (uint32_t slot = 0;; ++slot) {
+    bool taken = false;
+    for (const izh_sequence* other : context.sequences) taken |= other->slot == slot;
+    if (!taken) return slot;
+  }
 }
 
 // Reading ahead what memory cannot hold would only push it out again.
@@ -217,7 +249,7 @@ void izh_context_destroy(izh_context* context) {
   while (!context->sequences.empty()) izh_sequence_destroy(context->sequences.back());
   const Root& root = context->model->image.root;
   for (size_t i = 0; i < context->pools.size(); ++i) {
-    pages_free(context->pools[i], root.states[i] * context->pool_pages);
+    pages_free(context->pools[i], pool_bytes(*context, i));
   }
   pages_free(context->arena, root.plan.arena_bytes);
   heap_destroy(context);
@@ -242,6 +274,7 @@ izh_status izh_sequence_create(izh_context* context, izh_sequence** out, izh_err
   izh_sequence* sequence = heap_create<izh_sequence>();
   if (!sequence) return no_memory(error);
   sequence->context = context;
+  sequence->slot = free_slot(*context);
   if (!sequence->pages.reserve(pages_for(context->tokens)) || !context->sequences.push(sequence)) {
     heap_destroy(sequence);
     return no_memory(error);
@@ -272,6 +305,13 @@ izh_status izh_sequence_truncate(izh_sequence* sequence, uint32_t length, izh_er
     return fail(error, IZH_INVALID_ARGUMENT,
                 "a sequence of %u tokens cannot be truncated to %u: it can only become shorter",
                 sequence->length, length);
+  }
+  // Such a state is what all tokens made of it: there is no way back but to the start.
+  if (length != 0 && length != sequence->length && has_fixed_state(*sequence->context)) {
+    return fail(error, IZH_LIMIT,
+                "%s keeps a state that can't go back: a sequence of %u tokens cannot be truncated "
+                "to %u; truncate it to 0 and give its tokens again",
+                sequence->context->model->path.data(), sequence->length, length);
   }
   sequence_cut(sequence, length);
   sequence->context->used_tokens -= sequence->length - length;

@@ -15,6 +15,7 @@
 struct izh_sequence {
   izh_context* context = nullptr;
   uint32_t length = 0;        // tokens in the cache
+  uint32_t slot = 0;          // its page of states that have one a sequence
   uint64_t run = 0;           // the last run that named this sequence
   izh::Array<int32_t> pages;  // room for a full context is reserved
 };

@@ -121,8 +121,8 @@ void izh_model_get_info(const izh_model* model, izh_model_info* out) {
   out->weight_bytes = root.weights_section.size + root.constants_section.size;
   out->code_bytes = variant.code.size;
   out->arena_bytes = root.plan.arena_bytes;
-  for (const uint64_t page_bytes : root.states) {
-    out->cache_bytes_per_token += page_bytes / root.plan.page_tokens;
+  for (size_t i = 0; i < root.states.size(); ++i) {
+    if (!root.per_sequence[i]) out->cache_bytes_per_token += root.states[i] / root.plan.page_tokens;
   }
   out->variants = static_cast<uint32_t>(root.variants.size());
   out->has_tokenizer = !model->tokenizer.empty();

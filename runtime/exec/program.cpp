@@ -78,7 +78,8 @@ bool program_bind(const izh_model& model, const Spaces& spaces, Program* out) {
 }
 
 void program_run(Program* program, Team* team, const StepCounts& step) {
-  const int64_t counts[kExtents] = {1, step.tokens, step.outputs, step.tiles, step.merges};
+  const int64_t counts[kExtents] = {1, step.tokens, step.outputs, step.tiles, step.merges,
+                                    step.sequences};
   for (uint32_t i = 1; i < kExtents; ++i) program->params[i - 1] = counts[i];
   for (size_t i = 0; i < program->dispatches.size(); ++i) {
     Program::Dispatch& dispatch = program->dispatches[i];

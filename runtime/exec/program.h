@@ -12,7 +12,7 @@
 namespace izh {
 
 // Computes units begin..end of a dispatch. `params`: [0] tokens, [1] outputs,
-// [2] tiles, [3] merges of the step.
+// [2] tiles, [3] merges, [4] sequences of the step.
 using Kernel = void (*)(void* const* bindings, const int64_t* params, int64_t begin, int64_t end);
 
 // Where the spaces of a context are.
@@ -35,7 +35,7 @@ struct Program {
   Array<Dispatch> dispatches;
   Array<void*> bindings;
   Array<uint32_t> pieces;  // of each dispatch in this step
-  int64_t params[4] = {};
+  int64_t params[kExtents - 1] = {};
 };
 
 // Resolves the plan of `model`. False if there is no memory.
@@ -47,6 +47,7 @@ struct StepCounts {
   uint32_t outputs;
   uint32_t tiles;
   uint32_t merges;
+  uint32_t sequences;
 };
 
 // Runs one step; the input arrays are filled.

@@ -117,7 +117,9 @@ struct Reader {
     const uint32_t states = count_of(plan->states());
     if (states > kMaxStates) return too_many("states", states, kMaxStates);
     for (uint32_t i = 0; i < states; ++i) {
-      if (!out->states.push(plan->states()->Get(i)->page_bytes())) return no_memory();
+      const schema::State* state = plan->states()->Get(i);
+      if (!out->states.push(state->page_bytes())) return no_memory();
+      if (!out->per_sequence.push(state->per_sequence())) return no_memory();
     }
     return IZH_OK;
   }

@@ -13,13 +13,23 @@ namespace izh {
 
 // Values as in runtime/schema/artifact.fbs.
 enum class Space : uint8_t { Arena, Weights, Constants, State, Input };
-enum class Extent : uint8_t { Fixed, Tokens, Outputs, Tiles, Merges };
+enum class Extent : uint8_t { Fixed, Tokens, Outputs, Tiles, Merges, Sequences };
 constexpr uint32_t kSpaces = 5;
-constexpr uint32_t kExtents = 5;
+constexpr uint32_t kExtents = 6;
 
 // Arrays that the runtime fills before a step, in the order of plan::Input.
-enum class Input : uint8_t { Ids, Positions, Slots, OutputRows, Tiles, Pages, Parts, Merges };
-constexpr uint32_t kInputs = 8;
+enum class Input : uint8_t {
+  Ids,
+  Positions,
+  Slots,
+  OutputRows,
+  Tiles,
+  Pages,
+  Parts,
+  Merges,
+  Sequences
+};
+constexpr uint32_t kInputs = 9;
 
 struct SectionFacts {
   uint64_t offset;
@@ -99,7 +109,8 @@ struct Root {
   Array<const char*> kernels;
   Array<DispatchFacts> dispatches;
   Array<BindingFacts> bindings;
-  Array<uint64_t> states;  // bytes of a page of each
+  Array<uint64_t> states;    // bytes of a page of each
+  Array<bool> per_sequence;  // of each state: one page a sequence, none for tokens
   Array<VariantFacts> variants;
   Array<uint32_t> entries;
   Array<WeightFacts> weights;

@@ -182,6 +182,17 @@ void fill_tiles(izh_context* context, const izh_sequence& sequence, uint32_t pos
   step->pages += page_count;
 }
 
+// A step names each sequence once.
+void fill_sequence(izh_context* context, const izh_sequence& sequence, uint32_t position,
+                   uint32_t count, Step* step) {
+  int32_t* entry =
+      context->inputs[static_cast<uint32_t>(Input::Sequences)] + 4 * size_t{step->sequences++};
+  entry[0] = static_cast<int32_t>(step->tokens);
+  entry[1] = static_cast<int32_t>(count);
+  entry[2] = static_cast<int32_t>(position);
+  entry[3] = static_cast<int32_t>(sequence.slot);
+}
+
 // Takes as many tokens as a step may have, in order.
 Step fill_step(izh_context* context, const Batch& batch, Cursor* cursor) {
   const PlanFacts& plan = context->model->image.root.plan;
@@ -196,6 +207,7 @@ Step fill_step(izh_context* context, const Batch& batch, Cursor* cursor) {
     if (count == 0) break;
     fill_rows(context, input, cursor->token, count, &step);
     fill_tiles(context, *input.sequence, input.sequence->length + cursor->token, count, &step);
+    fill_sequence(context, *input.sequence, input.sequence->length + cursor->token, count, &step);
     step.tokens += count;
     cursor->token += count;
   }

@@ -53,12 +53,20 @@ FACTS = {
     "granite": {"attention.scale": 0.02, "embedding_scale": 0.5, "residual_scale": 0.22, "logit_scale": 8.0},
     "mistral3": {"rope.scaling.type": "yarn", "rope.scaling.factor": 8.0, "rope.scaling.original_context_length": 16,
                  "rope.scaling.yarn_log_multiplier": 0.5, "attention.temperature_scale": 0.1},
+    "gemma2": {"attn_logit_softcapping": 1.5, "final_logit_softcapping": 2.0, "attention.sliding_window": 8},
+    "gemma3": {"rope.freq_base_swa": 100.0, "attention.sliding_window": 8},
+    "exaone4": {"attention.sliding_window": 8},
+    "lfm2": {"attention.head_count_kv": [0, 0, 2, 0], "shortconv.l_cache": 3},
+    "qwen35": {"ssm.conv_kernel": 4, "ssm.state_size": 32, "ssm.group_count": 2, "ssm.time_step_rank": 4,
+               "ssm.inner_size": 128, "full_attention_interval": 4},
     "phi3": {"rope.scaling.type": "longrope", "rope.scaling.original_context_length": 128},
 }
 
 
 def typed(value):
     kinds = {bool: gguf.BOOL, int: gguf.U32, float: gguf.F32, str: gguf.STRING}
+    if isinstance(value, list):
+        return gguf.ARRAY, (kinds[type(value[0])], value)
     return kinds[type(value)], value
 
 
@@ -103,28 +111,55 @@ def make_tensors(o):
 
     matrix("token_embd", o.vocab, o.width, gain=o.width ** 0.5)
     q_size, kv_size = o.heads * o.head_size, o.kv_heads * o.head_size
+    def convolution(name, columns, taps):
+        values = rng.normal(0, 0.5, (columns, taps)).astype("<f4")
+        tensors[name] = gguf.Tensor("f32", (columns, taps), values.tobytes())
+
+    def recurrent(layer):
+        """-> whether the layer has something else than attention"""
+        if o.arch == "lfm2" and int(layer.split(".")[1]) % 4 != 2:
+            matrix(layer + "shortconv.in_proj", 3 * o.width, o.width)
+            convolution(layer + "shortconv.conv.weight", o.width, 3)
+            matrix(layer + "shortconv.out_proj", o.width, o.width)
+            return True
+        if o.arch == "qwen35" and int(layer.split(".")[1]) % 4 != 3:
+            matrix(layer + "attn_qkv", 256, o.width)
+            convolution(layer + "ssm_conv1d.weight", 256, 4)
+            matrix(layer + "attn_gate", 128, o.width)
+            for name in ("alpha", "beta"):
+                matrix(layer + "ssm_" + name, 4, o.width)
+            vector(layer + "ssm_a", 4, -1, 0.3)
+            vector(layer + "ssm_dt.bias", 4, 0, 0.5)
+            vector(layer + "ssm_norm.weight", 32, 1, 0.1)
+            matrix(layer + "ssm_out", o.width, 128)
+            return True
+        return False
+
     traits = TRAITS[o.arch]
     before, behind = traits.get("before", True), traits.get("behind", False)
+    head_norms = o.arch in ("qwen3", "exaone4", "gemma3", "lfm2", "qwen35")
     for i in range(o.layers):
         layer = f"blk.{i}."
         if before:
             vector(layer + "attn_norm.weight", o.width, 1, 0.1)
+        others = recurrent(layer)
         if o.arch == "phi3":
             matrix(layer + "attn_qkv", q_size + 2 * kv_size, o.width)
-        for name, size in (("q", q_size), ("k", kv_size), ("v", kv_size)):
+        for name, size in (("q", q_size), ("k", kv_size), ("v", kv_size)) if not others else ():
             if o.arch != "phi3":
-                matrix(layer + "attn_" + name, size, o.width)
-            if o.arch == "qwen2":
+                matrix(layer + "attn_" + name, size * (2 if traits.get("gated") and name == "q" else 1), o.width)
+            if o.arch in ("qwen2", "seed_oss"):
                 vector(layer + f"attn_{name}.bias", size, 0, 0.3)
-            if o.arch == "qwen3" and name != "v":
+            if head_norms and name != "v":
                 vector(layer + f"attn_{name}_norm.weight", o.head_size, 1, 0.1)
             if o.arch == "olmo2" and name != "v":
                 vector(layer + f"attn_{name}_norm.weight", size, 1, 0.1)
-        matrix(layer + "attn_output", o.width, q_size)
+        if not others:
+            matrix(layer + "attn_output", o.width, q_size)
         if behind:
             vector(layer + "post_attention_norm.weight", o.width, 1, 0.1)
         if before:
-            vector(layer + "ffn_norm.weight", o.width, 1, 0.1)
+            vector(layer + traits.get("second_norm", "ffn_norm") + ".weight", o.width, 1, 0.1)
         if o.arch != "phi3":
             matrix(layer + "ffn_gate", o.ffn, o.width)
         matrix(layer + "ffn_up", o.ffn * (2 if o.arch == "phi3" else 1), o.width)
@@ -134,7 +169,7 @@ def make_tensors(o):
     if o.arch == "phi3":
         vector("rope_factors_short.weight", o.head_size // 2, 2, 0.3)
         vector("rope_factors_long.weight", o.head_size // 2, 9, 0.3)
-    vector("output_norm.weight", o.width, 1, 0.1)
+    vector(traits.get("output_norm", "output_norm") + ".weight", o.width, 1, 0.1)
     if not o.tied:
         matrix("output", o.vocab, o.width)
     return tensors

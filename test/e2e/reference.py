@@ -18,7 +18,9 @@ import gguf
 
 # What sets an architecture apart. pairs: neighbours rotate together, not one of
 # each half. still: layers that don't rotate. behind: norms stand behind the
-# parts of a layer, not (or not only) before. gelu: gated by gelu.
+# parts of a layer, not (or not only) before. gelu: gated by gelu. near: layers
+# that see a window only. wide: embeddings times the root of their width. Others
+# are explained where they are used.
 TRAITS = {
     "llama": {"pairs": True},
     "mistral3": {"pairs": True},
@@ -28,6 +30,13 @@ TRAITS = {
     "qwen3": {},
     "phi3": {},
     "olmo2": {"behind": True, "before": False},
+    "seed_oss": {"second_norm": "post_attention_norm"},
+    "exaone4": {"behind": True, "before": False, "near": lambda layer: layer % 4 < 3,
+                "still": lambda layer: layer % 4 == 3},
+    "gemma2": {"behind": True, "gelu": True, "wide": True, "near": lambda layer: layer % 2 == 0},
+    "gemma3": {"behind": True, "gelu": True, "wide": True, "near": lambda layer: layer % 6 < 5},
+    "lfm2": {"output_norm": "token_embd_norm"},
+    "qwen35": {"second_norm": "post_attention_norm", "gated": True},
 }
 
 
@@ -42,6 +51,17 @@ def softmax(x):
 
 def gelu(x):
     return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def convolve(x, weight):
+    """Each column of x (tokens, columns) with its row of weight (columns, taps)."""
+    taps = weight.shape[1]
+    padded = np.concatenate([np.zeros((taps - 1, x.shape[1])), x])
+    return sum(padded[j:j + len(x)] * weight[:, j] for j in range(taps))
 
 
 def silu(x):
@@ -63,7 +83,7 @@ class Model:
         self.weights = {name: blocks.decode(t) for name, t in tensors.items()}
         self.layers = self.fact("block_count")
         self.heads = self.fact("attention.head_count")
-        self.kv_heads = self.fact("attention.head_count_kv", self.heads)
+        self.kv_heads = np.max(self.fact("attention.head_count_kv", self.heads))
         self.head_size = self.fact("attention.key_length", self.fact("embedding_length") // self.heads)
         self.epsilon = self.fact("attention.layer_norm_rms_epsilon")
         self.traits = TRAITS[self.arch]
@@ -98,10 +118,16 @@ class Model:
             return frequencies, np.sqrt(1 + np.log(self.fact("context_length") / original) / np.log(original))
         return frequencies, 1.0
 
-    def rotate(self, x, positions):
+    def sees_window(self, number):
+        return self.traits.get("near", lambda layer: False)(number)
+
+    def rotate(self, x, positions, number=None):
         """x: (tokens, heads, head size)"""
         size = self.fact("rope.dimension_count", self.head_size)
-        frequencies = self.fact("rope.freq_base", 10000.0) ** (-np.arange(0, size, 2) / size)
+        base = self.fact("rope.freq_base", 10000.0)
+        if number is not None and self.sees_window(number):
+            base = self.fact("rope.freq_base_swa", base)
+        frequencies = base ** (-np.arange(0, size, 2) / size)
         frequencies, magnitude = self.scale_frequencies(frequencies, size)
         angles = positions[:, None, None] * frequencies
         cos, sin = magnitude * np.cos(angles), magnitude * np.sin(angles)
@@ -123,6 +149,11 @@ class Model:
 
     def project(self, x, layer):
         """-> queries, keys, values: (tokens, heads, head size)"""
+        if self.traits.get("gated"):
+            # Each head's query, then its gate.
+            both = self.linear(x, layer + "attn_q").reshape(len(x), self.heads, 2, self.head_size)
+            k, v = (self.linear(x, layer + name).reshape(len(x), -1, self.head_size) for name in ("attn_k", "attn_v"))
+            return [both[:, :, 0], k, v, both[:, :, 1]]
         if layer + "attn_qkv.weight" in self.weights:
             all_heads = self.linear(x, layer + "attn_qkv").reshape(len(x), -1, self.head_size)
             return np.split(all_heads, [self.heads, self.heads + self.kv_heads], axis=1)
@@ -132,20 +163,59 @@ class Model:
     def attention(self, x, number):
         layer, tokens = f"blk.{number}.", len(x)
         positions = np.arange(tokens, dtype=np.float64)
-        q, k, v = self.project(x, layer)
+        q, k, v, *gate = self.project(x, layer)
         q = self.head_norm(q, layer + "attn_q_norm")
         k = self.head_norm(k, layer + "attn_k_norm")
         if not self.traits.get("still", lambda layer: False)(number):
-            q, k = self.rotate(q, positions), self.rotate(k, positions)
+            q, k = self.rotate(q, positions, number), self.rotate(k, positions, number)
         growth = self.fact("attention.temperature_scale", 0.0)
         if growth:
             periods = positions // self.fact("rope.scaling.original_context_length")
             q = q * (1 + growth * np.log(1 + periods))[:, None, None]
         k, v = (np.repeat(t, self.heads // self.kv_heads, axis=1) for t in (k, v))
         scores = np.einsum("qhd,khd->hqk", q, k) * self.fact("attention.scale", self.head_size ** -0.5)
-        scores = np.where(np.tri(tokens, dtype=bool), scores, -np.inf)
-        out = np.einsum("hqk,khd->qhd", softmax(scores), v)
+        cap = self.fact("attn_logit_softcapping", 0.0)
+        scores = cap * np.tanh(scores / cap) if cap else scores
+        far = positions[:, None] - positions >= self.fact("attention.sliding_window", tokens)
+        hidden = ~np.tri(tokens, dtype=bool) | (far if self.sees_window(number) else False)
+        out = np.einsum("hqk,khd->qhd", softmax(np.where(hidden, -np.inf, scores)), v)
+        for one in gate:
+            out = out * sigmoid(one)
         return self.linear(out.reshape(tokens, -1), layer + "attn_output")
+
+    def gated_convolution(self, x, layer):
+        b, c, x = np.split(self.linear(x, layer + "shortconv.in_proj"), 3, axis=1)
+        y = c * convolve(b * x, self.weights[layer + "shortconv.conv.weight"])
+        return self.linear(y, layer + "shortconv.out_proj")
+
+    def delta_attention(self, x, layer):
+        """Linear attention with the gated delta rule, token by token."""
+        tokens, heads, key_heads = len(x), self.fact("ssm.time_step_rank"), self.fact("ssm.group_count")
+        size = self.fact("ssm.state_size")
+        mixed = silu(convolve(self.linear(x, layer + "attn_qkv"), self.weights[layer + "ssm_conv1d.weight"]))
+        q, k, v = np.split(mixed, [key_heads * size, 2 * key_heads * size], axis=1)
+        unit = lambda t: t / np.sqrt((t * t).sum(axis=-1, keepdims=True) + 1e-6)
+        # Neighbouring value heads have different key heads.
+        q, k = (np.tile(unit(t.reshape(tokens, key_heads, size)), (1, heads // key_heads, 1)) for t in (q, k))
+        v = v.reshape(tokens, heads, -1)
+        softplus = np.log1p(np.exp(self.linear(x, layer + "ssm_alpha") + self.weights[layer + "ssm_dt.bias"]))
+        kept, share = np.exp(self.weights[layer + "ssm_a"] * softplus), sigmoid(self.linear(x, layer + "ssm_beta"))
+        memory, out = np.zeros((heads, size, v.shape[2])), np.empty(v.shape)
+        for t in range(tokens):
+            memory *= kept[t, :, None, None]
+            found = np.einsum("hk,hkv->hv", k[t], memory)
+            memory += np.einsum("hk,hv->hkv", k[t], share[t, :, None] * (v[t] - found))
+            out[t] = np.einsum("hk,hkv->hv", q[t], memory) / np.sqrt(size)
+        gate = silu(self.linear(x, layer + "attn_gate")).reshape(out.shape)
+        return self.linear((self.norm(out, layer + "ssm_norm") * gate).reshape(tokens, -1), layer + "ssm_out")
+
+    def mix(self, x, number):
+        layer = f"blk.{number}."
+        if layer + "shortconv.in_proj.weight" in self.weights:
+            return self.gated_convolution(x, layer)
+        if layer + "ssm_out.weight" in self.weights:
+            return self.delta_attention(x, layer)
+        return self.attention(x, number)
 
     def mlp(self, x, layer):
         if layer + "ffn_gate.weight" in self.weights:
@@ -163,14 +233,17 @@ class Model:
         before = (lambda x, name: self.norm(x, layer + name)) if self.traits.get("before", True) else lambda x, _: x
         behind = (lambda x, name: self.norm(x, layer + name)) if self.traits.get("behind") else lambda x, _: x
         share = self.fact("residual_scale", 1.0)
-        x = x + share * behind(self.attention(before(x, "attn_norm"), number), "post_attention_norm")
-        return x + share * behind(self.mlp(before(x, "ffn_norm"), layer), "post_ffw_norm")
+        x = x + share * behind(self.mix(before(x, "attn_norm"), number), "post_attention_norm")
+        second = self.traits.get("second_norm", "ffn_norm")
+        return x + share * behind(self.mlp(before(x, second), layer), "post_ffw_norm")
 
     def logits(self, ids):
         x = self.weights["token_embd.weight"][ids] * self.fact("embedding_scale", 1.0)
+        if self.traits.get("wide"):
+            x = x * np.sqrt(x.shape[1])
         for i in range(self.layers):
             x = self.layer(x, i)
-        y = self.linear(self.norm(x, "output_norm"), "output" if "output.weight" in self.weights else "token_embd")
+        y = self.linear(self.norm(x, self.traits.get("output_norm", "output_norm")), "output" if "output.weight" in self.weights else "token_embd")
         cap = self.fact("final_logit_softcapping", 0.0)
         return (cap * np.tanh(y / cap) if cap else y) / self.fact("logit_scale", 1.0)
 

@@ -10,7 +10,8 @@ from harness import Skip, expect, mean_kl
 from reference import nmse
 from smollm2 import default_artifact
 
-MODELS = ["llama", "mistral", "qwen2", "qwen3", "smollm3", "granite", "phi3", "olmo2", "ministral3"]
+MODELS = ["llama", "mistral", "qwen2", "qwen3", "smollm3", "granite", "phi3", "olmo2", "ministral3",
+          "lfm2", "qwen35"]
 VOCABULARIES = ["llama-bpe", "llama-spm", "phi-3", "qwen2", "gpt-2"]  # all: e2e_tokenizers_test
 EXACT_BAR, MODEL_BAR, CLEAR = 1e-4, 3e-3, 0.05
 QUANT_FACTOR, KL_FACTOR = 1.2, 1.15
@@ -31,9 +32,9 @@ def model(tools, folder):
     same bits in chunks of any size."""
     facts = json.loads((folder / "ref.json").read_text())
     ids, expected = facts["ids"], np.load(folder / "ref_logits.npy")
-    gguf, notes = next(folder.glob("*.gguf")), []
-    for options, bar in ((["--exact"], EXACT_BAR), ([], MODEL_BAR)):
-        artifact = tools.compile(gguf, gguf.stem + ".izh", "--target=reference,native", *options)
+    notes, sources = [], [*folder.glob("*.gguf"), folder]
+    for source, options, bar in [(s, ["--exact"], EXACT_BAR) for s in sources] + [(sources[0], [], MODEL_BAR)]:
+        artifact = tools.compile(source, source.stem + ".izh", "--target=reference,native", *options)
         for variant in tools.runnable(artifact):
             logits = tools.logits(artifact, ids, "--variant", variant)
             error = nmse(logits, expected)

@@ -14,11 +14,20 @@ namespace {
 
 struct Projections {
   Value q, k, v;
+  Value gate = {};
 };
 
-Projections project(ModelBuilder &builder, const Hyper &hyper, const std::string &layer, Bias bias,
-                    Value input) {
-  int64_t q = hyper.heads * hyper.headDim, kv = hyper.kvHeads * hyper.headDim;
+Projections project(ModelBuilder &builder, const Hyper &hyper, const std::string &layer,
+                    const AttentionStyle &style, Value input) {
+  int64_t dim = hyper.headDim, q = hyper.heads * dim, kv = hyper.kvHeads * dim;
+  Bias bias = style.bias;
+  if (style.gated) {
+    auto half = [&](int64_t first) {
+      return builder.linear(input, layer + ".attn_q", q, RowView{first, dim, 2 * dim, 2 * q});
+    };
+    return {half(0), builder.linear(input, layer + ".attn_k", kv, bias),
+            builder.linear(input, layer + ".attn_v", kv, bias), half(dim)};
+  }
   std::string fused = layer + ".attn_qkv";
   if (!builder.hasTensor(fused + ".weight"))
     return {builder.linear(input, layer + ".attn_q", q, bias),
@@ -41,7 +50,7 @@ Value bend(ModelBuilder &builder, Gating gating, Value gate) {
 Value attention(ModelBuilder &builder, const Hyper &hyper, const std::string &layer,
                 const AttentionStyle &style, Value input) {
   int64_t dim = hyper.headDim;
-  auto [q, k, v] = project(builder, hyper, layer, style.bias, input);
+  auto [q, k, v, gate] = project(builder, hyper, layer, style, input);
   if (style.headNorms != HeadNorms::None) {
     bool whole = style.headNorms == HeadNorms::Whole;
     q = builder.rmsNorm(q, layer + ".attn_q_norm", whole ? lm::widthOf(q) : dim, hyper.eps);
@@ -58,6 +67,8 @@ Value attention(ModelBuilder &builder, const Hyper &hyper, const std::string &la
   Value rows =
       builder.create<lm::AttentionOp>(q.getType(), q, cache, Value(), uint64_t(hyper.heads),
                                       llvm::APFloat(scale), uint64_t(0), llvm::APFloat(0.0f));
+  if (gate)
+    rows = builder.mul(rows, builder.create<lm::SigmoidOp>(gate.getType(), gate));
   return builder.linear(rows, layer + ".attn_output", hyper.embedding);
 }
 
@@ -139,9 +150,13 @@ Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &f
       std::string norm = layer + name;
       x = addNormed(builder, hyper, x, y, style.normsBehind ? &norm : nullptr, style.residualScale);
     };
-    behind(attention(builder, hyper, layer, attentionStyle, before(".attn_norm")),
-           ".post_attention_norm");
-    behind(gatedMlp(builder, hyper, layer, before(".ffn_norm"), style.gating), ".post_ffw_norm");
+    Value input = before(".attn_norm");
+    Value mixed = style.mixer ? style.mixer(i, layer, input) : Value();
+    if (!mixed)
+      mixed = attention(builder, hyper, layer, attentionStyle, input);
+    behind(mixed, ".post_attention_norm");
+    behind(gatedMlp(builder, hyper, layer, before(style.feedForwardNorm), style.gating),
+           ".post_ffw_norm");
   }
   builder.describe("output");
   return output(builder, hyper, x, style);

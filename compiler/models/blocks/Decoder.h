@@ -26,6 +26,9 @@ struct AttentionStyle {
   Bias bias = Bias::Optional;
   // RMS norms of queries and keys, before they are turned.
   HeadNorms headNorms = HeadNorms::None;
+  // Whether attn_q holds a gate behind each head's query: what attention gives
+  // is multiplied by its sigmoid.
+  bool gated = false;
   // Of the products of queries and keys; 0: 1 / sqrt(head's size).
   float scale = 0;
 };
@@ -36,11 +39,15 @@ struct DecoderStyle {
   AttentionStyle attention;
   // Changes the style for one layer.
   std::function<void(int64_t layer, AttentionStyle &)> ofLayer;
+  // Another block in the place of attention, or null for layers without one.
+  // `layer` is "blk.N", `input` are normed rows.
+  std::function<mlir::Value(int64_t number, const std::string &layer, mlir::Value input)> mixer;
   Gating gating = Gating::Silu;
   // Norms before attention and feed-forward part, and behind them.
   bool normsBefore = true, normsBehind = false;
   float embeddingScale = 1, residualScale = 1, logitScale = 1;
   const char *outputNorm = "output_norm";
+  const char *feedForwardNorm = ".ffn_norm"; // the one before it
 };
 
 // `input` are normed rows; `layer` is "blk.N". Uses attn_q, attn_k, attn_v (or

@@ -6,7 +6,8 @@
 
 namespace izhc {
 
-// A number, or an array (one entry a layer) whose entries are all equal.
+// A number, or an array (one entry a layer) whose entries are all equal, but for
+// zeros where layers are of another kind.
 static llvm::Expected<uint64_t> sameForAllLayers(const ModelSource &source, const std::string &key,
                                                  uint64_t otherwise, uint64_t high) {
   if (!source.isArray(key))
@@ -16,12 +17,13 @@ static llvm::Expected<uint64_t> sameForAllLayers(const ModelSource &source, cons
     return entries.takeError();
   if (!*entries || (*entries)->empty())
     return otherwise;
+  int64_t most = *llvm::max_element(**entries);
   for (int64_t entry : **entries)
-    if (entry < 1 || uint64_t(entry) > high || entry != (*entries)->front())
+    if (uint64_t(entry) > high || (entry != most && entry != 0) || most == 0)
       return makeError("{0}: {1} differs from layer to layer or is out of range; only one value "
                        "from 1 to {2} for all layers can be compiled",
                        source.fileName(), key, high);
-  return uint64_t((*entries)->front());
+  return uint64_t(most);
 }
 
 static void readHeads(ModelBuilder &builder, Hyper &hyper) {

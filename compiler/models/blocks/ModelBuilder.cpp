@@ -69,7 +69,7 @@ void ModelBuilder::markUsed(const llvm::Twine &name) { used.insert(name.str()); 
 
 // `shape` is in the order of the IR: rows, then columns.
 Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape,
-                          const RowView *view) {
+                          const RowView *view, bool flat) {
   std::string key = name;
   if (view)
     key += llvm::formatv(" {0} {1} {2}", view->first, view->run, view->stride).str();
@@ -83,7 +83,7 @@ Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape
   if (auto tensor = from.requireTensor(name, sizes)) {
     format = (*tensor)->format->name;
     // Vectors become constants; a quantized one would be no more than a typo.
-    if (shape.size() == 1 && (*tensor)->format->kind == ElementKind::Quantized)
+    if ((flat || shape.size() == 1) && (*tensor)->format->kind == ElementKind::Quantized)
       fail(makeError(
           "{0}: tensor {1} is a vector in the format {2}; vectors must be in a float format",
           from.fileName(), quote(name), format));
@@ -92,6 +92,8 @@ Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape
   }
   used.insert(name);
   auto type = mlir::RankedTensorType::get(shape, builder.getF32Type());
+  if (flat)
+    type = mlir::RankedTensorType::get({shape[0] * shape[1]}, builder.getF32Type());
   auto where = mlir::NameLoc::get(builder.getStringAttr(name));
   mlir::DenseI64ArrayAttr rows;
   if (view)
@@ -113,6 +115,10 @@ Value ModelBuilder::vector(const llvm::Twine &name, int64_t count) {
   return named(name.str(), {count});
 }
 
+Value ModelBuilder::flatMatrix(const llvm::Twine &name, int64_t rows, int64_t cols) {
+  return named(name.str(), {rows, cols}, nullptr, /*flat=*/true);
+}
+
 std::vector<float> ModelBuilder::readVector(const llvm::Twine &name, int64_t count) {
   std::vector<float> values(count);
   used.insert(name.str());
@@ -123,8 +129,9 @@ std::vector<float> ModelBuilder::readVector(const llvm::Twine &name, int64_t cou
   }
   const FormatSpec &format = *(*tensor)->format;
   if (format.kind == ElementKind::Quantized) {
-    fail(makeError("{0}: tensor {1} is a vector in the format {2}; vectors must be in a float format",
-                   from.fileName(), quote(name.str()), format.name));
+    fail(makeError(
+        "{0}: tensor {1} is a vector in the format {2}; vectors must be in a float format",
+        from.fileName(), quote(name.str()), format.name));
     return values;
   }
   // A vector is one row.
@@ -143,6 +150,10 @@ Value ModelBuilder::input(lm::InputKind kind) {
 Value ModelBuilder::constant(llvm::StringRef name, llvm::ArrayRef<float> numbers) {
   auto type = mlir::RankedTensorType::get({int64_t(numbers.size())}, builder.getF32Type());
   return create<lm::ConstantOp>(type, name, numbers);
+}
+
+Value ModelBuilder::state(const llvm::Twine &name, mlir::Type type) {
+  return create<lm::StateOp>(type, builder.getStringAttr(name));
 }
 
 Value ModelBuilder::state(const llvm::Twine &name, int64_t heads, int64_t dim) {

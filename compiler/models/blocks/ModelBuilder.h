@@ -60,12 +60,15 @@ public:
   mlir::Value vector(const llvm::Twine &name, int64_t count);
   // `rows` rows of a larger matrix.
   mlir::Value matrix(const llvm::Twine &name, int64_t rows, int64_t cols, const RowView &view);
+  // All values of a small matrix, row by row.
+  mlir::Value flatMatrix(const llvm::Twine &name, int64_t rows, int64_t cols);
   // The values of a vector, for what the compiler computes from them.
   std::vector<float> readVector(const llvm::Twine &name, int64_t count);
 
   mlir::Value input(lm::InputKind kind);
   mlir::Value constant(llvm::StringRef name, llvm::ArrayRef<float> values);
   mlir::Value state(const llvm::Twine &name, int64_t heads, int64_t dim);
+  mlir::Value state(const llvm::Twine &name, mlir::Type type);
 
   // Uses the tensors NAME.weight and, as `bias` says, NAME.bias.
   mlir::Value linear(mlir::Value input, const llvm::Twine &name, int64_t rows,
@@ -93,7 +96,7 @@ public:
 
 private:
   mlir::Value named(const std::string &name, llvm::ArrayRef<int64_t> shape,
-                    const RowView *view = nullptr);
+                    const RowView *view = nullptr, bool flat = false);
   llvm::Error checkAllUsed() const;
 
   const ModelSource &from;

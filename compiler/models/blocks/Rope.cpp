@@ -1,7 +1,6 @@
 // Computes inverse frequencies as their definition says: base^(-2i/n) rounded
 // to float32, then what the scaling makes of them. Definitions: linear (Chen et
-// al. 2023), yarn (Peng et al. 2023), llama3 (its model card), longrope (Ding et
-// al. 2024).
+// al. 2023), yarn (Peng et al. 2023), longrope (Ding et al. 2024).
 
 #include "compiler/models/blocks/Rope.h"
 #include <cmath>
@@ -49,14 +48,12 @@ private:
     llvm::StringRef kind = type.value_or("linear");
     if (kind == "linear")
       divide([&](int64_t) { return factor; });
-    else if (kind == "llama3")
-      llama3(factor);
     else if (kind == "yarn")
       yarn(factor);
     else if (kind == "longrope" || kind == "su")
       longrope();
     else if (kind != "none")
-      builder.fail(makeError("{0}: {1} is {2}; known are 'none', 'linear', 'llama3', 'yarn' and "
+      builder.fail(makeError("{0}: {1} is {2}; known are 'none', 'linear', 'yarn' and "
                              "'longrope'",
                              source.fileName(), key, quote(kind)));
     if (builder.hasTensor("rope_freqs.weight"))
@@ -79,18 +76,6 @@ private:
                                builder.source().fileName(), name, value));
     if (!builder.failed())
       divide([&](int64_t i) { return values[i]; });
-  }
-
-  // Long waves are stretched, short ones kept, with a ramp between.
-  void llama3(double factor) {
-    double low = number("low_freq_factor", 1, 1e-3, 1e6);
-    double high = number("high_freq_factor", 4, 1e-3, 1e6), original = originalContext();
-    for (float &frequency : frequencies) {
-      double wave = 2 * kPi / frequency;
-      double share = (original / wave - low) / (high - low);
-      double kept = wave > original / low ? 0 : wave < original / high ? 1 : share;
-      frequency = float((1 - kept) * frequency / factor + kept * frequency);
-    }
   }
 
   void yarn(double factor) {
@@ -165,8 +150,8 @@ mlir::Value ropeAngles(ModelBuilder &builder, const Hyper &hyper, const RopeOpti
 }
 
 lm::RopeStyle storedPairs(ModelBuilder &builder, const Hyper &hyper) {
-  bool halves = builder.unwrap<bool>(
-      builder.source().getBoolOr(hyper.prefix + "rope.halves", false), false);
+  bool halves =
+      builder.unwrap<bool>(builder.source().getBoolOr(hyper.prefix + "rope.halves", false), false);
   return halves ? lm::RopeStyle::Halves : lm::RopeStyle::Pairs;
 }
 

@@ -24,7 +24,7 @@ struct RopeOptions {
 
 // The lm.rope_angles of this step, of rope.dimension_count values (the whole
 // head if the key is missing), with rope.freq_base, rope.scaling.* (linear,
-// llama3, yarn, longrope) and the divisors of the tensor rope_freqs.weight where
+// yarn, longrope) and the divisors of the tensor rope_freqs.weight where
 // they are given.
 mlir::Value ropeAngles(ModelBuilder &builder, const Hyper &hyper, const RopeOptions &options = {});
 

@@ -22,6 +22,8 @@ LogicalResult emitBody(KernelFrame &frame, Operation *op) {
       .Case([&](pack::RopeOp op) { return emitRope(frame, op); })
       .Case([&](pack::AppendOp op) { return emitAppend(frame, op); })
       .Case([&](pack::MergeOp op) { return emitMerge(frame, op); })
+      .Case([&](pack::ShortConvOp op) { return emitShortConv(frame, op); })
+      .Case([&](pack::DeltaRuleOp op) { return emitDeltaRule(frame, op); })
       .Default([](Operation *op) { return op->emitError("no vector code for this operation"); });
 }
 

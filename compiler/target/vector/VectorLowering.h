@@ -46,6 +46,8 @@ llvm::LogicalResult emitNorm(KernelFrame &frame, pack::NormOp op);
 llvm::LogicalResult emitRope(KernelFrame &frame, pack::RopeOp op);
 llvm::LogicalResult emitAppend(KernelFrame &frame, pack::AppendOp op);
 llvm::LogicalResult emitMerge(KernelFrame &frame, pack::MergeOp op);
+llvm::LogicalResult emitShortConv(KernelFrame &frame, pack::ShortConvOp op);
+llvm::LogicalResult emitDeltaRule(KernelFrame &frame, pack::DeltaRuleOp op);
 
 // Replaces every plan.kernel of `module` by vector code; `pack.dot` remains.
 llvm::LogicalResult lowerKernelsToVectors(mlir::ModuleOp module, const VectorMachine &machine);

@@ -81,10 +81,11 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     for (mlir::Operation *user : append.getResult().getUsers())
       if (!llvm::isa<lm::AttentionOp>(user) || user->isBeforeInBlock(op))
         return rewriter.notifyMatchFailure(op, "another op reads the cache before");
-    int64_t dim = state.getType().getDim();
-    if (state.getType().getValueDim() != dim)
+    lm::KvCacheType type = append.getCache().getType();
+    int64_t dim = type.getDim();
+    if (type.getValueDim() != dim)
       return rewriter.notifyMatchFailure(op, "keys and values differ in size");
-    if (!fits(state.getType(), bits))
+    if (!fits(type, bits))
       return rewriter.notifyMatchFailure(op, "the heads can't be cut into blocks");
     HeadChain q = chainOf(op.getQueries()), k = chainOf(append.getKeys()),
               v = chainOf(append.getValues());
@@ -115,7 +116,7 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
                                        lm::StateOp state, HeadChain q, HeadChain k,
                                        HeadChain v) const {
     mlir::Location loc = q.matmul.getLoc();
-    auto kv = cacheType(state.getType(), bits);
+    auto kv = cacheType(op.getCache().getType(), bits);
     Value cache = pack::PackStateOp::create(rewriter, state.getLoc(), kv, state.getNameAttr());
     Value slots = stepInput(rewriter, loc, pack::StepInput::Slots);
     llvm::SmallVector<pack::MatmulOp> products = {q.matmul, k.matmul, v.matmul};

@@ -204,12 +204,15 @@ struct LowerState : OpRewritePattern<lm::StateOp> {
   LowerState(mlir::MLIRContext *context, int64_t bits) : OpRewritePattern(context), bits(bits) {}
 
   LogicalResult matchAndRewrite(lm::StateOp op, PatternRewriter &rewriter) const override {
+    auto type = llvm::dyn_cast<lm::KvCacheType>(op.getType());
+    if (!type)
+      return rewriter.notifyMatchFailure(op, "is no cache");
     for (mlir::Operation *user : op->getUsers())
       if (!llvm::isa<lm::AppendOp>(user))
         return rewriter.notifyMatchFailure(op, "the old cache is read");
-    if (!fits(op.getType(), bits))
+    if (!fits(type, bits))
       return rewriter.notifyMatchFailure(op, "the heads can't be cut into blocks");
-    Value cache = pack::PackStateOp::create(rewriter, op.getLoc(), cacheType(op.getType(), bits),
+    Value cache = pack::PackStateOp::create(rewriter, op.getLoc(), cacheType(type, bits),
                                             op.getNameAttr());
     for (mlir::Operation *user : llvm::make_early_inc_range(op->getUsers()))
       lowerAppend(rewriter, llvm::cast<lm::AppendOp>(user), cache);
@@ -233,17 +236,66 @@ struct LowerState : OpRewritePattern<lm::StateOp> {
   int64_t bits;
 };
 
+// The slots that take the place of a state that nothing else reads, or null.
+Value slotsOf(PatternRewriter &rewriter, Value state, int64_t count) {
+  auto op = state.getDefiningOp<lm::StateOp>();
+  if (!op || !op->hasOneUse())
+    return {};
+  auto type = pack::SlotsType::get(op.getContext(), count);
+  return pack::PackStateOp::create(rewriter, op.getLoc(), type, op.getNameAttr());
+}
+
+struct LowerShortConv : OpRewritePattern<lm::ShortConvOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(lm::ShortConvOp op, PatternRewriter &rewriter) const override {
+    lm::RowStateType type = op.getState().getType();
+    Value slots = slotsOf(rewriter, op.getState(), type.getWidth() * type.getRows());
+    if (!slots || !op.getNext().use_empty())
+      return rewriter.notifyMatchFailure(op, "the state has other readers");
+    Value sequences = stepInput(rewriter, op.getLoc(), pack::StepInput::Sequences);
+    auto conv = pack::ShortConvOp::create(
+        rewriter, op.getLoc(), mlir::TypeRange{op.getResult().getType(), slots.getType()},
+        op.getInput(), op.getWeight(), sequences, slots, Value(), op.getSiluAttr());
+    rewriter.replaceAllUsesWith(op.getResult(), conv.getResult(0));
+    rewriter.eraseOp(op);
+    return mlir::success();
+  }
+};
+
+struct LowerDeltaRule : OpRewritePattern<lm::DeltaRuleOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(lm::DeltaRuleOp op, PatternRewriter &rewriter) const override {
+    lm::DeltaStateType type = op.getState().getType();
+    Value slots =
+        slotsOf(rewriter, op.getState(), type.getHeads() * type.getKeys() * type.getValues());
+    if (!slots || !op.getNext().use_empty())
+      return rewriter.notifyMatchFailure(op, "the state has other readers");
+    Value sequences = stepInput(rewriter, op.getLoc(), pack::StepInput::Sequences);
+    auto rule = pack::DeltaRuleOp::create(
+        rewriter, op.getLoc(), mlir::TypeRange{op.getResult().getType(), slots.getType()},
+        op.getMixed(), op.getDecay(), op.getBeta(), op.getRate(), op.getBias(), sequences, slots,
+        Value(), op.getKeyHeadsAttr(), rewriter.getI64IntegerAttr(type.getKeys()),
+        rewriter.getI64IntegerAttr(type.getValues()), op.getEpsAttr(), op.getTiledAttr());
+    rewriter.replaceAllUsesWith(op.getResult(), rule.getResult(0));
+    rewriter.eraseOp(op);
+    return mlir::success();
+  }
+};
+
 struct LowerRows : impl::LowerRowsBase<LowerRows> {
   using LowerRowsBase::LowerRowsBase;
 
   void runOnOperation() override {
     bool fit = true;
     getOperation().walk([&](lm::StateOp op) {
-      if (fits(op.getType(), cacheBits))
+      auto type = llvm::dyn_cast<lm::KvCacheType>(op.getType());
+      if (!type || fits(type, cacheBits))
         return;
       fit = false;
       op.emitError("has heads of ")
-          << op.getType().getDim() << " and " << op.getType().getValueDim()
+          << type.getDim() << " and " << type.getValueDim()
           << " values, which the blocks of 32 of this type of cache don't divide: compile "
              "without --kv";
     });
@@ -252,7 +304,7 @@ struct LowerRows : impl::LowerRowsBase<LowerRows> {
     mlir::RewritePatternSet patterns(&getContext());
     patterns
         .add<LowerBend<lm::SiluOp>, LowerBend<lm::GeluOp>, LowerBend<lm::SigmoidOp>, LowerMul,
-             LowerScale, LowerSoftCap, LowerSlice, LowerNorm, LowerScaledNorm, LowerAdd, LowerRope>(
+             LowerScale, LowerSoftCap, LowerSlice, LowerNorm, LowerScaledNorm, LowerAdd, LowerRope, LowerShortConv, LowerDeltaRule>(
             &getContext());
     patterns.add<LowerState>(&getContext(), cacheBits);
     if (failed(mlir::applyPatternsGreedily(getOperation(), std::move(patterns))))

@@ -109,12 +109,27 @@ void create(OpBuilder &builder, pack::AppendOp op, Arguments from) {
                          from.one());
 }
 
+void create(OpBuilder &builder, pack::ShortConvOp op, Arguments from) {
+  Value input = from.one(), weight = from.one(), sequences = from.one(), state = from.one();
+  pack::ShortConvOp::create(builder, op.getLoc(), mlir::TypeRange(), input, weight, sequences,
+                            state, from.one(), op.getSiluAttr());
+}
+
+void create(OpBuilder &builder, pack::DeltaRuleOp op, Arguments from) {
+  Value mixed = from.one(), decay = from.one(), beta = from.one(), rate = from.one();
+  Value bias = from.one(), sequences = from.one(), state = from.one();
+  pack::DeltaRuleOp::create(builder, op.getLoc(), mlir::TypeRange(), mixed, decay, beta, rate, bias,
+                            sequences, state, from.one(), op.getKeyHeadsAttr(), op.getKeyDimAttr(),
+                            op.getValueDimAttr(), op.getEpsAttr(), op.getTiledAttr());
+}
+
 } // namespace
 
 bool hasKernel(mlir::Operation *op) {
   return llvm::isa<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp,
                    pack::MatmulHeadsOp, pack::AttentionOp, pack::MergeOp, pack::MapOp, pack::NormOp,
-                   pack::RopeOp, pack::AppendOp>(op);
+                   pack::RopeOp, pack::AppendOp, pack::ShortConvOp,
+                   pack::DeltaRuleOp>(op);
 }
 
 llvm::SmallVector<Value> boundOperands(mlir::Operation *op) {
@@ -136,7 +151,8 @@ void createBufferForm(OpBuilder &builder, mlir::Operation *op, ValueRange argume
   llvm::TypeSwitch<mlir::Operation *>(op)
       .Case<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp, pack::MatmulHeadsOp,
             pack::AttentionOp, pack::MergeOp, pack::MapOp, pack::NormOp, pack::RopeOp,
-            pack::AppendOp>([&](auto typed) { create(builder, typed, Arguments(arguments)); });
+            pack::AppendOp, pack::ShortConvOp, pack::DeltaRuleOp>(
+          [&](auto typed) { create(builder, typed, Arguments(arguments)); });
 }
 
 } // namespace izhc

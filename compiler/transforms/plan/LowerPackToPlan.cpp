@@ -121,6 +121,10 @@ LogicalResult Outliner::outline(mlir::Operation *op) {
       placement.set(op->getResult(1), bindings.back());
     }
   }
+  if (llvm::isa<pack::ShortConvOp, pack::DeltaRuleOp>(op))
+    for (Value operand : op->getOperands())
+      if (llvm::isa<pack::SlotsType>(operand.getType()))
+        placement.set(op->getResult(1), *placement.find(operand, op));
 
   llvm::SmallVector<mlir::Type> types;
   llvm::SmallVector<int32_t> spaces;

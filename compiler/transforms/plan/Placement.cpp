@@ -121,8 +121,10 @@ void Placement::writeTables(mlir::OpBuilder &builder) const {
         builder.getI64IntegerAttr(place.offset), builder.getI64IntegerAttr(place.size),
         op.getValuesAttr());
   for (pack::PackStateOp op : states) {
-    auto type = llvm::cast<pack::KvType>(op.getResult().getType());
-    plan::StateOp::create(builder, op.getLoc(), op.getName(), type.getPageBytes());
+    auto slots = llvm::dyn_cast<pack::SlotsType>(op.getResult().getType());
+    int64_t bytes = slots ? slots.getSlotBytes()
+                          : llvm::cast<pack::KvType>(op.getResult().getType()).getPageBytes();
+    plan::StateOp::create(builder, op.getLoc(), op.getName(), bytes, bool(slots));
   }
 }
 

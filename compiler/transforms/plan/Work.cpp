@@ -67,6 +67,15 @@ Work divideWork(mlir::Operation *op) {
       .Case([](pack::MergeOp typed) {
         return Work{int64_t(typed.getHeads()), plan::Extent::Merges, 4};
       })
+      .Case([](pack::ShortConvOp typed) {
+        int64_t width = llvm::cast<mlir::ShapedType>(typed.getInput().getType()).getShape().back();
+        return Work{int64_t(llvm::divideCeil(width, pack::ShortConvOp::kColumns)),
+                    plan::Extent::Sequences, 1};
+      })
+      .Case([](pack::DeltaRuleOp typed) {
+        int64_t heads = llvm::cast<mlir::ShapedType>(typed.getDecay().getType()).getShape().back();
+        return Work{heads, plan::Extent::Sequences, 1};
+      })
       .Default([](mlir::Operation *) { return Work{1, plan::Extent::Tokens, 1}; });
 }
 

@@ -139,7 +139,8 @@ IZH_API IZH_NODISCARD izh_status izh_sequence_create(izh_context* context, izh_s
                                                      izh_error* error);
 IZH_API void izh_sequence_destroy(izh_sequence* sequence);
 IZH_API uint32_t izh_sequence_length(const izh_sequence* sequence);
-// Forgets the tokens from position `length` on.
+// Forgets the tokens from position `length` on. A model with a state of fixed
+// size can only forget all of them: IZH_LIMIT for other lengths.
 IZH_API IZH_NODISCARD izh_status izh_sequence_truncate(izh_sequence* sequence, uint32_t length,
                                                        izh_error* error);
 

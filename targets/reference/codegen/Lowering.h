@@ -22,6 +22,8 @@ llvm::LogicalResult emitNorm(KernelFrameBase &frame, pack::NormOp op);
 llvm::LogicalResult emitRope(KernelFrameBase &frame, pack::RopeOp op);
 llvm::LogicalResult emitAppend(KernelFrameBase &frame, pack::AppendOp op);
 llvm::LogicalResult emitMerge(KernelFrameBase &frame, pack::MergeOp op);
+llvm::LogicalResult emitShortConv(KernelFrameBase &frame, pack::ShortConvOp op);
+llvm::LogicalResult emitDeltaRule(KernelFrameBase &frame, pack::DeltaRuleOp op);
 
 // Bytes of one row of a `memref<?xWxf32>`.
 inline int64_t rowBytes(mlir::Value buffer) {

@@ -33,6 +33,8 @@ public:
           .Case([&](pack::RopeOp op) { return reference::emitRope(frame, op); })
           .Case([&](pack::AppendOp op) { return reference::emitAppend(frame, op); })
           .Case([&](pack::MergeOp op) { return reference::emitMerge(frame, op); })
+          .Case([&](pack::ShortConvOp op) { return reference::emitShortConv(frame, op); })
+          .Case([&](pack::DeltaRuleOp op) { return reference::emitDeltaRule(frame, op); })
           .Default([](mlir::Operation *op) {
             return op->emitError("has no scalar form; the target 'reference' can't compile it");
           });

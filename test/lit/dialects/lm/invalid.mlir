@@ -196,3 +196,35 @@ func.func @slice(%x: tensor<?x8xf32>) {
   %y = lm.slice %x from 5 : tensor<?x8xf32> -> tensor<?x4xf32>
   return
 }
+
+// -----
+
+func.func @conv(%x: tensor<?x8xf32>, %w: tensor<8xf32>, %s: !lm.row_state<8 x 2>) {
+  // expected-error @+1 {{needs a weight of 24 values and a state of rows of 8, but has 8}}
+  %y, %n = lm.short_conv %x weight %w state %s : tensor<?x8xf32>, tensor<8xf32>, !lm.row_state<8 x 2>
+  return
+}
+
+// -----
+
+func.func @delta_heads(%m: tensor<?x64xf32>, %a: tensor<?x3xf32>, %r: tensor<3xf32>, %s: !lm.delta_state<3 x 8 x 8>) {
+  // expected-error @+1 {{can't share 2 key heads among the heads of}}
+  %y, %n = lm.delta_rule %m decay %a beta %a rate %r bias %r state %s key_heads 2 eps 0.0 : tensor<?x64xf32>, tensor<?x3xf32>, tensor<3xf32>, !lm.delta_state<3 x 8 x 8> -> tensor<?x24xf32>
+  return
+}
+
+// -----
+
+func.func @delta_rows(%m: tensor<?x63xf32>, %a: tensor<?x4xf32>, %r: tensor<4xf32>, %s: !lm.delta_state<4 x 8 x 8>) {
+  // expected-error @+1 {{needs rows of 64 values and makes rows of 32}}
+  %y, %n = lm.delta_rule %m decay %a beta %a rate %r bias %r state %s key_heads 2 eps 0.0 : tensor<?x63xf32>, tensor<?x4xf32>, tensor<4xf32>, !lm.delta_state<4 x 8 x 8> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+func.func @delta_numbers(%m: tensor<?x64xf32>, %a: tensor<?x2xf32>, %r: tensor<4xf32>, %s: !lm.delta_state<4 x 8 x 8>) {
+  // expected-error @+1 {{needs one number for each of its 4 heads}}
+  %y, %n = lm.delta_rule %m decay %a beta %a rate %r bias %r state %s key_heads 2 eps 0.0 : tensor<?x64xf32>, tensor<?x2xf32>, tensor<4xf32>, !lm.delta_state<4 x 8 x 8> -> tensor<?x32xf32>
+  return
+}

@@ -65,6 +65,15 @@ func.func @step() -> tensor<?x100xf32> {
   // CHECK: lm.rope_angles %{{.*}} {growth = 1.000000e-01 : f32, period = 16 : i64}
   %growing = lm.rope_angles %positions, %frequencies {growth = 0.1 : f32, period = 16}
       : (tensor<?xi32>, tensor<2xf32>) -> tensor<?x4xf32>
+  // CHECK: lm.short_conv %{{.*}} weight %{{.*}} state %{{.*}} silu : tensor<?x64xf32>, tensor<192xf32>, !lm.row_state<64 x 2>
+  %taps = lm.weight "conv" format "f32" : tensor<192xf32>
+  %rows_before = lm.state "rows" : !lm.row_state<64 x 2>
+  %conv, %rows_after = lm.short_conv %o weight %taps state %rows_before silu : tensor<?x64xf32>, tensor<192xf32>, !lm.row_state<64 x 2>
+  // CHECK: lm.delta_rule %{{.*}} decay %{{.*}} beta %{{.*}} rate %{{.*}} bias %{{.*}} state %{{.*}} key_heads 1 eps 9.99999997E-7 tiled
+  %two = lm.slice %o from 0 : tensor<?x64xf32> -> tensor<?x2xf32>
+  %memory = lm.state "memory" : !lm.delta_state<2 x 16 x 16>
+  %found, %memory_after = lm.delta_rule %conv decay %two beta %two rate %frequencies bias %frequencies state %memory key_heads 1 eps 1.0e-6 tiled
+      : tensor<?x64xf32>, tensor<?x2xf32>, tensor<2xf32>, !lm.delta_state<2 x 16 x 16> -> tensor<?x32xf32>
   // CHECK: lm.scale %{{.*}} by 5.000000e-01 : tensor<?x64xf32>
   %half = lm.scale %m by 0.5 : tensor<?x64xf32>
   // CHECK: lm.add %{{.*}}, %{{.*}} : tensor<?x64xf32>

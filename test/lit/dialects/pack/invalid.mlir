@@ -274,6 +274,14 @@ func.func @short(%numbers: vector<16xi8>) {
 
 // -----
 
+func.func @conv_state(%x: tensor<?x8xf32>, %w: tensor<24xf32>, %q: tensor<?xi32>, %s: !pack.slots<8>) {
+  // expected-error @+1 {{keeps too many or too few rows}}
+  %y, %n = pack.short_conv %x weight %w sequences %q state %s : (tensor<?x8xf32>, tensor<24xf32>, tensor<?xi32>, !pack.slots<8>) -> (tensor<?x8xf32>, !pack.slots<8>)
+  return
+}
+
+// -----
+
 !kv = !pack.kv<2 x 16, page 64>
 
 func.func @softcap(%q: tensor<?x32xf32>, %c: !kv, %i: tensor<?xi32>) {
@@ -341,5 +349,14 @@ func.func @merge_rows(%p: tensor<?x64xf32>, %i: tensor<?xi32>, %c: !kv) {
 func.func @pairs(%a: vector<4xbf16>, %c: vector<4xf32>) {
   // expected-error @+1 {{needs two numbers for each of the 4 lanes, but has 4}}
   %d = pack.dot_pairs %a, %a add %c : vector<4xbf16>, vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @delta_memory(%m: tensor<?x64xf32>, %a: tensor<?x4xf32>, %r: tensor<4xf32>, %q: tensor<?xi32>, %s: !pack.slots<8>) {
+  // expected-error @+1 {{has a memory of another size}}
+  %y, %n = pack.delta_rule %m decay %a beta %a rate %r bias %r sequences %q state %s {key_heads = 2, key_dim = 8, value_dim = 8, eps = 0.0 : f32}
+    : (tensor<?x64xf32>, tensor<?x4xf32>, tensor<?x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<?xi32>, !pack.slots<8>) -> (tensor<?x32xf32>, !pack.slots<8>)
   return
 }

@@ -76,6 +76,18 @@ func.func @tensors(%s: tensor<64xf32>, %h: tensor<16xf32>) -> (tensor<?x64xf32>,
   %r = pack.rope %n table %t {head_dim = 16, style = 2 : i32} : (tensor<?x64xf32>, tensor<?x4xf32>) -> tensor<?x64xf32>
   // CHECK: pack.append %{{.*}}, %{{.*}} slots %{{.*}} cache %{{.*}} : (tensor<?x64xf32>, tensor<?x64xf32>, tensor<?xi32>, !pack.kv<4 x 16, page 64>) -> !pack.kv<4 x 16, page 64>
   %f2 = pack.append %r, %n slots %slots cache %c : (tensor<?x64xf32>, tensor<?x64xf32>, tensor<?xi32>, !kv) -> !kv
+  // CHECK: pack.input sequences : tensor<?xi32>
+  %sequences = pack.input sequences : tensor<?xi32>
+  %rows_before = pack.state "rows" : !pack.slots<128>
+  %taps = pack.vector "taps" : tensor<192xf32>
+  // CHECK: pack.short_conv %{{.*}} weight %{{.*}} sequences %{{.*}} state %{{.*}} {silu} : (tensor<?x64xf32>, tensor<192xf32>, tensor<?xi32>, !pack.slots<128>) -> (tensor<?x64xf32>, !pack.slots<128>)
+  %conv, %rows_after = pack.short_conv %y weight %taps sequences %sequences state %rows_before {silu} : (tensor<?x64xf32>, tensor<192xf32>, tensor<?xi32>, !pack.slots<128>) -> (tensor<?x64xf32>, !pack.slots<128>)
+  %memory = pack.state "memory" : !pack.slots<512>
+  %two = pack.map scale %y : (tensor<?x64xf32>) -> tensor<?x2xf32>
+  // CHECK: pack.delta_rule %{{.*}} decay %{{.*}} beta %{{.*}} rate %{{.*}} bias %{{.*}} sequences %{{.*}} state %{{.*}}
+  %found, %memory_after = pack.delta_rule %conv decay %two beta %two rate %f bias %f sequences %sequences state %memory
+      {key_heads = 1, key_dim = 16, value_dim = 16, eps = 1.0e-6 : f32}
+      : (tensor<?x64xf32>, tensor<?x2xf32>, tensor<?x2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<?xi32>, !pack.slots<512>) -> (tensor<?x32xf32>, !pack.slots<512>)
   return %z, %g : tensor<?x64xf32>, tensor<?x64xf32>
 }
 

@@ -13,6 +13,8 @@ plan.constant "norm" count 16 at 0 size 128
 plan.constant "ones" count 2 at 64 size 64 values [1.0, 1.0]
 // CHECK: plan.state "cache" page_bytes 4096
 plan.state "cache" page_bytes 4096
+// CHECK: plan.state "memory" page_bytes 4096 per_sequence
+plan.state "memory" page_bytes 4096 per_sequence
 // CHECK: plan.kernel @k(%arg0: memref<?x16xf32>, %arg1: !pack.act<16 x f32, sums false, corr32[], corr16[]>) {
 // CHECK:   pack.quantize %arg0 into %arg1
 plan.kernel @k(%x: memref<?x16xf32>, %a: !pack.act<16 x f32, sums false, corr32 [], corr16 []>) {

@@ -58,3 +58,21 @@ func.func @attention(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>, %t: tensor<?x16
   %b = lm.attention %a, %d heads 4 scale 0.25 : tensor<?x64xf32>, !lm.kv_cache<2 x 16> -> tensor<?x64xf32>
   return %a, %b : tensor<?x64xf32>, tensor<?x64xf32>
 }
+
+// -----
+
+// States of one size get a slot a sequence.
+// CHECK-LABEL: func.func @recurrent
+func.func @recurrent(%x: tensor<?x64xf32>, %w: tensor<192xf32>, %a: tensor<?x2xf32>, %r: tensor<2xf32>) -> tensor<?x32xf32> {
+  // CHECK-DAG: pack.input sequences
+  // CHECK-DAG: pack.state "rows" : !pack.slots<128>
+  // CHECK: %[[C:.*]]:2 = pack.short_conv %arg0 weight %arg1 {{.*}} {silu}
+  // CHECK: pack.state "memory" : !pack.slots<512>
+  // CHECK: pack.delta_rule %[[C]]#0 {{.*}} {eps = {{[0-9.E-]+}} : f32, key_dim = 16 : i64, key_heads = 1 : i64, value_dim = 16 : i64}
+  %s = lm.state "rows" : !lm.row_state<64 x 2>
+  %c, %n = lm.short_conv %x weight %w state %s silu : tensor<?x64xf32>, tensor<192xf32>, !lm.row_state<64 x 2>
+  %m = lm.state "memory" : !lm.delta_state<2 x 16 x 16>
+  %o, %k = lm.delta_rule %c decay %a beta %a rate %r bias %r state %m key_heads 1 eps 1.0e-6
+      : tensor<?x64xf32>, tensor<?x2xf32>, tensor<2xf32>, !lm.delta_state<2 x 16 x 16> -> tensor<?x32xf32>
+  return %o : tensor<?x32xf32>
+}

@@ -183,6 +183,47 @@ TEST_F(ArtifactTest, PacksWeightsSoThatTheirBlocksComeBack) {
   }
 }
 
+// Row r of a view is row first + r / run * stride + r % run of the tensor.
+TEST_F(ArtifactTest, PacksTheRowsOfAView) {
+  addWeight("stored", "q8_0", 80, 64);
+  const Bytes &stored = tensors.tensors["stored"].second;
+  const FormatSpec *format = findFormat("q8_0");
+  PackedLayout layout(*format);
+  int64_t rowBytes = 64 / format->blockWeights * format->blockBytes;
+  uint64_t size = layout.matrixBytes(24, 64);
+  for (emit::RowView view : {emit::RowView{32, 24, 24}, {4, 3, 9}}) {
+    plan.weights.push_back({"stored", format, 24, 64, plan.weightsBytes, size, view});
+    plan.weightsBytes += (size + 63) / 64 * 64;
+  }
+  ASSERT_FALSE(llvm::errorToBool(write().takeError()));
+  const schema::Artifact *artifact = readBack();
+  ASSERT_TRUE(artifact);
+  Bytes weights = section(*artifact->weights_section());
+  for (size_t i : {1, 2}) {
+    const schema::Weight &weight = *artifact->weights()->Get(i);
+    emit::RowView view = plan.weights[i].view;
+    EXPECT_EQ(weight.first_row(), view.first);
+    EXPECT_EQ(weight.run(), view.run);
+    EXPECT_EQ(weight.stride(), view.stride);
+    Bytes unpacked(24 * rowBytes);
+    for (int64_t row = 0; row < 24; row += 16)
+      unpackTile(layout, weights.data() + weight.offset() + row / 16 * layout.tileBytes(64),
+                 std::min<int64_t>(16, 24 - row), rowBytes, 64, unpacked.data() + row * rowBytes);
+    for (int64_t row = 0; row < 24; ++row) {
+      int64_t from = view.first + row / view.run * view.stride + row % view.run;
+      EXPECT_EQ(memcmp(&unpacked[row * rowBytes], &stored[from * rowBytes], rowBytes), 0) << row;
+    }
+  }
+}
+
+TEST_F(ArtifactTest, RefusesAViewOfRowsThatAreNotThere) {
+  addWeight("stored", "q8_0", 80, 64);
+  plan.weights[0].rows = 24;
+  plan.weights[0].size = PackedLayout(*findFormat("q8_0")).matrixBytes(24, 64);
+  plan.weights[0].view = {60, 24, 24};
+  EXPECT_NE(llvm::toString(write().takeError()).find("stored"), std::string::npos);
+}
+
 TEST_F(ArtifactTest, ReleasesEveryByteOfTheSourceThatItHasPacked) {
   addWeight("a", "q8_0", 33, 64);
   addWeight("b", "f32", 300, 4096);

@@ -71,6 +71,9 @@ flatbuffers::Offset<schema::Plan> buildPlan(flatbuffers::FlatBufferBuilder* buil
   for (uint64_t page_bytes : artifact.states) {
     states.push_back(schema::CreateState(*builder, page_bytes));
   }
+  for (uint64_t page_bytes : artifact.sequence_states) {
+    states.push_back(schema::CreateState(*builder, page_bytes, true));
+  }
   return schema::CreatePlan(*builder, builder->CreateVectorOfStrings(artifact.kernels),
                             builder->CreateVector(dispatches), builder->CreateVector(states),
                             artifact.arena_bytes, artifact.max_tokens, artifact.max_outputs,

@@ -47,6 +47,7 @@ struct TestArtifact {
   std::vector<std::string> kernels;
   std::vector<TestDispatch> dispatches;
   std::vector<uint64_t> states;
+  std::vector<uint64_t> sequence_states;  // behind the others, one page a sequence
   std::vector<TestVariant> variants;
   std::vector<uint32_t> entries;  // of every variant
   std::vector<uint8_t> code, weights, constants, tokenizer;

@@ -168,6 +168,40 @@ TEST_F(ContextTest, TruncatesAndReusesPages) {
   expectRow(0, 6);
 }
 
+// What a state of one size holds can't be taken back, but for all of it.
+TEST_F(ContextTest, TruncatesSequencesWithAFixedStateToNothingOnly) {
+  TestArtifact artifact;
+  artifact.sequence_states = {128};
+  open(artifact);
+  create(1, 256, 1);
+  izh_sequence* one = sequence();
+  const int32_t ids[] = {1, 2, 3};
+  ASSERT_EQ(run({{one, ids, 3, 1}}), IZH_OK);
+  EXPECT_EQ(izh_sequence_truncate(one, 3, &error), IZH_OK);
+  EXPECT_EQ(izh_sequence_truncate(one, 2, &error), IZH_LIMIT);
+  EXPECT_TRUE(strstr(error.message, "truncate it to 0")) << error.message;
+  EXPECT_EQ(izh_sequence_length(one), 3u);
+  EXPECT_EQ(izh_sequence_truncate(one, 0, &error), IZH_OK);
+  EXPECT_EQ(izh_sequence_length(one), 0u);
+}
+
+// Each sequence of a step has one entry, with a slot that no other has.
+TEST_F(ContextTest, GivesEachSequenceASlot) {
+  create(1, 256, 3);
+  izh_sequence *first = sequence(), *second = sequence();
+  izh_sequence_destroy(first);
+  izh_sequence *third = sequence(), *fourth = sequence();
+  EXPECT_EQ(second->slot, 1u);
+  EXPECT_EQ(third->slot, 0u);
+  EXPECT_EQ(fourth->slot, 2u);
+  const int32_t ids[] = {1, 2, 3};
+  ASSERT_EQ(run({{second, ids, 2, 0}}), IZH_OK);
+  ASSERT_EQ(run({{fourth, ids, 3, 1}, {second, ids, 1, 1}}), IZH_OK);
+  const int32_t* entries = context->inputs[static_cast<uint32_t>(Input::Sequences)];
+  const int32_t expected[] = {0, 3, 0, 2, 3, 1, 2, 1};
+  EXPECT_EQ(memcmp(entries, expected, sizeof(expected)), 0);
+}
+
 TEST_F(ContextTest, FillsTheContextToTheLastToken) {
   create(2, 100, 2);
   izh_sequence *a = sequence(), *b = sequence();

@@ -1,0 +1,72 @@
+// LFM 2: most layers are short convolutions between gates, a few are attention
+// with normed heads: those that have key heads.
+
+#include "compiler/models/blocks/Decoder.h"
+#include "compiler/models/blocks/DecoderFolder.h"
+#include "compiler/models/blocks/Recurrent.h"
+#include "compiler/models/blocks/Rope.h"
+
+namespace izhc::models {
+
+static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
+  return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
+    DecoderStyle style;
+    style.outputNorm = "token_embd_norm";
+    style.attention.headNorms = HeadNorms::Heads;
+    style.attention.angles = ropeAngles(builder, hyper);
+    std::vector<int64_t> keyHeads =
+        builder.layerNumbers(hyper.prefix + "attention.head_count_kv", hyper.layers, hyper.kvHeads);
+    style.mixer = [&builder, hyper, keyHeads](int64_t i, const std::string &layer,
+                                              mlir::Value input) {
+      return keyHeads[i] == 0 ? gatedConvolution(builder, hyper, layer, input) : mlir::Value();
+    };
+    return style;
+  });
+}
+
+static constexpr TensorRule kTensors[] = {
+    {"token_embd_norm.weight", "model.embedding_norm.weight"},
+    {"blk.*.attn_norm.weight", "model.layers.*.operator_norm.weight"},
+    {"blk.*.ffn_norm.weight", "model.layers.*.ffn_norm.weight"},
+    {"blk.*.shortconv.conv.weight", "model.layers.*.conv.conv.weight"},
+    {"blk.*.shortconv.in_proj.weight", "model.layers.*.conv.in_proj.weight"},
+    {"blk.*.shortconv.out_proj.weight", "model.layers.*.conv.out_proj.weight"},
+    {"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_layernorm.weight"},
+    {"blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_layernorm.weight"},
+    {"blk.*.attn_output.weight", "model.layers.*.self_attn.out_proj.weight"},
+    {"blk.*.ffn_gate.weight", "model.layers.*.feed_forward.w1.weight"},
+    {"blk.*.ffn_up.weight", "model.layers.*.feed_forward.w3.weight"},
+    {"blk.*.ffn_down.weight", "model.layers.*.feed_forward.w2.weight"},
+};
+
+// The feed-forward size is two thirds of the one named, rounded up, where the
+// folder says that it is adjusted.
+static void feedForward(FolderKeys &keys) {
+  int64_t size = keys.integer("block_ff_dim|intermediate_size").value_or(0);
+  if (keys.flag("block_auto_adjust_ff_dim").value_or(true)) {
+    double multiplier = keys.number("block_ffn_dim_multiplier").value_or(1);
+    int64_t multiple = std::max<int64_t>(keys.integer("block_multiple_of").value_or(256), 1);
+    size = int64_t(multiplier * double(2 * size / 3));
+    size = (size + multiple - 1) / multiple * multiple;
+  }
+  keys.set("feed_forward_length", Json::of(size));
+}
+
+static void keys(FolderKeys &keys) {
+  decoderKeys(keys);
+  feedForward(keys);
+  keys.copy("shortconv.l_cache", "conv_L_cache");
+  int64_t heads = keys.integer("num_key_value_heads").value_or(0);
+  std::vector<int64_t> keyHeads;
+  for (bool isAttention : keys.equals("layer_types", "full_attention"))
+    keyHeads.push_back(isAttention ? heads : 0);
+  if (!keyHeads.empty())
+    keys.set("attention.head_count_kv", keyHeads);
+}
+
+static constexpr llvm::StringRef kNames[] = {"lfm2"};
+static const FolderMap kFolder = {kNames, "lfm2", kTensors, decoderTensors, keys};
+extern const ModelSpec kLfm2;
+const ModelSpec kLfm2 = {kNames, build, &kFolder};
+
+} // namespace izhc::models
