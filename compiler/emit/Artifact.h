@@ -42,8 +42,9 @@ struct RowView {
   uint64_t first = 0, run = 0, stride = 0;
 };
 
-// An encoded matrix of the weights section; `size` is what its packed layout
-// needs.
+// An encoded matrix of the weights section, or `count` of them one after the
+// other (their rows counted through in the view); `size` is what its packed
+// layout needs.
 struct Weight {
   std::string name;
   const FormatSpec *format;
@@ -52,6 +53,7 @@ struct Weight {
   uint64_t offset;
   uint64_t size;
   RowView view = {};
+  int64_t count = 1;
 };
 
 // A float32 vector of the constants section. `values` is empty if the vector

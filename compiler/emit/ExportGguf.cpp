@@ -88,15 +88,27 @@ private:
     if (!bytes)
       return bytes.takeError();
     constexpr uint64_t kMost = 1ull << 40;
-    uint64_t rows = weight.rows(), cols = weight.cols();
+    uint64_t rows = weight.rows(), cols = weight.cols(), count = weight.count();
     PackedLayout layout(*format);
     if (rows == 0 || cols == 0 || rows > kMost || cols > kMost ||
-        cols % format->blockWeights != 0 || rows > kMost / cols ||
-        uint64_t(layout.matrixBytes(rows, cols)) != bytes->size())
-      return makeError("tensor {0} is {1} x {2} of {3}, which does not make {4} bytes", quote(name),
-                       rows, cols, format->name, bytes->size());
+        cols % format->blockWeights != 0 || rows > kMost / cols || count == 0 ||
+        count > kMost / (rows * cols) ||
+        count * uint64_t(layout.matrixBytes(rows, cols)) != bytes->size())
+      return makeError("tensor {0} is {1} x {2} of {3}, {4} times, which does not make {5} bytes",
+                       quote(name), rows, cols, format->name, count, bytes->size());
+    uint64_t size = bytes->size() / count;
+    for (uint64_t i = 0; i < count; ++i)
+      if (llvm::Error error = putOne(layout, bytes->slice(i * size, size), rows, cols))
+        return error;
+    return llvm::Error::success();
+  }
+
+  // One matrix of a stack, which has tiles of its own.
+  llvm::Error putOne(const PackedLayout &layout, llvm::ArrayRef<uint8_t> bytes, uint64_t rows,
+                     uint64_t cols) {
+    const FormatSpec *format = layout.format;
     uint64_t rowBytes = cols / format->blockWeights * format->blockBytes;
-    uint64_t tileBytes = layout.tileBytes(cols), tiles = bytes->size() / tileBytes;
+    uint64_t tileBytes = layout.tileBytes(cols), tiles = bytes.size() / tileBytes;
     constexpr uint64_t kTileRows = PackedLayout::kTileRows;
     uint64_t atOnce = std::max<uint64_t>(kWindowBytes / (kTileRows * rowBytes), 1);
     std::vector<uint8_t> window;
@@ -105,7 +117,7 @@ private:
       uint64_t first = tile * kTileRows, some = std::min(count * kTileRows, rows - first);
       window.resize(some * rowBytes);
       for (uint64_t i = 0; i < count; ++i)
-        unpackTile(layout, bytes->data() + (tile + i) * tileBytes,
+        unpackTile(layout, bytes.data() + (tile + i) * tileBytes,
                    std::min(kTileRows, some - i * kTileRows), rowBytes, cols,
                    window.data() + i * kTileRows * rowBytes);
       if (llvm::Error error = put(window))

@@ -69,7 +69,8 @@ bool placeTensor(const TensorInfo &info, const Plan &plan, const llvm::StringMap
     const Weight &weight = plan.weights[found->second];
     type = weight.format->ggufType;
     tensor = {found->second, info.bytes, {}};
-    return weight.format == info.format && weight.rows == info.rows() && weight.cols == info.cols();
+    return weight.format == info.format && weight.count * weight.rows == info.rows() &&
+           weight.cols == info.cols();
   }
   if (found != places.end()) {
     type = findFormat("f32")->ggufType;
@@ -90,8 +91,7 @@ std::vector<uint8_t> compressed(llvm::ArrayRef<uint8_t> content) {
   if (!packs)
     return section.append(content).bytes;
   llvm::SmallVector<uint8_t, 0> packed;
-  llvm::compression::zstd::compress(content, packed,
-                                    llvm::compression::zstd::BestSizeCompression);
+  llvm::compression::zstd::compress(content, packed, llvm::compression::zstd::BestSizeCompression);
   return section.append(packed).bytes;
 }
 

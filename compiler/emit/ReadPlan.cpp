@@ -58,7 +58,8 @@ private:
     if (auto given = op.getView())
       view = {uint64_t((*given)[0]), uint64_t((*given)[1]), uint64_t((*given)[2])};
     plan.weights.push_back({op.getName().str(), format, int64_t(op.getRows()),
-                            int64_t(op.getCols()), op.getOffset(), op.getSize(), view});
+                            int64_t(op.getCols()), op.getOffset(), op.getSize(), view,
+                            int64_t(op.getCount())});
     return mlir::success();
   }
 

@@ -85,9 +85,10 @@ WeightList buildWeights(FlatBufferBuilder &builder, const Plan &plan, const Layo
   for (auto [index, weight] : llvm::enumerate(plan.weights)) {
     auto name = builder.CreateString(weight.name);
     auto format = builder.CreateSharedString(weight.format->name.str());
-    weights.push_back(fb::CreateWeight(
-        builder, name, format, weight.rows, weight.cols, weight.offset, weight.size,
-        layout.weightHashes[index], false, weight.view.first, weight.view.run, weight.view.stride));
+    weights.push_back(fb::CreateWeight(builder, name, format, weight.rows, weight.cols,
+                                       weight.offset, weight.size, layout.weightHashes[index],
+                                       false, weight.view.first, weight.view.run,
+                                       weight.view.stride, weight.count));
   }
   for (auto [index, constant] : llvm::enumerate(plan.constants)) {
     auto name = builder.CreateString(constant.name);

@@ -45,6 +45,7 @@ struct Job {
   PackedLayout layout;
   const SourceTensor &source;
   uint64_t tileBytes;
+  uint64_t tilesEach; // of one matrix
   uint64_t tiles;
   // Cleared by whichever thread meets a scale that is not a number.
   mutable std::atomic<bool> finite{true};
@@ -52,11 +53,16 @@ struct Job {
   Job(const Weight &weight, const SourceTensor &source)
       : weight(weight), layout(*weight.format), source(source),
         tileBytes(layout.tileBytes(weight.cols)),
-        tiles(llvm::divideCeil(weight.rows, PackedLayout::kTileRows)) {}
+        tilesEach(llvm::divideCeil(weight.rows, PackedLayout::kTileRows)),
+        tiles(tilesEach * weight.count) {}
 
-  int64_t firstRow(uint64_t tile) const { return tile * PackedLayout::kTileRows; }
+  // All matrices counted through.
+  int64_t firstRow(uint64_t tile) const {
+    uint64_t inMatrix = tile % tilesEach * PackedLayout::kTileRows;
+    return tile / tilesEach * weight.rows + inMatrix;
+  }
   int64_t rowsOf(uint64_t firstTile, uint64_t count) const {
-    return std::min<int64_t>(count * PackedLayout::kTileRows, weight.rows - firstRow(firstTile));
+    return firstRow(firstTile + count) - firstRow(firstTile);
   }
 
   // Rows of the tensor from the first to the last that the tiles take.
@@ -128,9 +134,9 @@ llvm::Error checkView(const Weight &weight, const SourceTensor &tensor) {
   const RowView &view = weight.view;
   if (!view.run)
     return llvm::Error::success();
-  uint64_t last, run = (weight.rows - 1) / view.run;
-  if (__builtin_mul_overflow(run, view.stride, &last) ||
-      __builtin_add_overflow(last, view.first + (weight.rows - 1) % view.run, &last) ||
+  uint64_t end = weight.count * weight.rows - 1, last;
+  if (__builtin_mul_overflow(end / view.run, view.stride, &last) ||
+      __builtin_add_overflow(last, view.first + end % view.run, &last) ||
       last >= tensor.size() / rowBytes(weight))
     return makeError("internal error: the plan reads rows of tensor {0} that it doesn't have",
                      quote(weight.name));
@@ -139,7 +145,8 @@ llvm::Error checkView(const Weight &weight, const SourceTensor &tensor) {
 
 llvm::Error checkWeight(const Weight &weight, const SourceTensor &tensor) {
   llvm::StringRef format = weight.format->name;
-  if (weight.rows < 1 || weight.cols < 1 || weight.cols % weight.format->blockWeights != 0)
+  if (weight.rows < 1 || weight.cols < 1 || weight.count < 1 ||
+      weight.cols % weight.format->blockWeights != 0)
     return makeError("tensor {0} is {1} x {2}, but rows of {3} are whole blocks of {4}",
                      quote(weight.name), weight.rows, weight.cols, format,
                      weight.format->blockWeights);
@@ -150,6 +157,7 @@ llvm::Error checkWeight(const Weight &weight, const SourceTensor &tensor) {
     return error;
   uint64_t expected;
   if (__builtin_mul_overflow(rowBytes(weight), uint64_t(weight.rows), &expected) ||
+      __builtin_mul_overflow(expected, uint64_t(weight.count), &expected) ||
       (!weight.view.run && tensor.size() != expected))
     return makeError("tensor {0} has {1} bytes, but {2} x {3} in {4} need {5}", quote(weight.name),
                      tensor.size(), weight.rows, weight.cols, format, expected);
@@ -157,7 +165,7 @@ llvm::Error checkWeight(const Weight &weight, const SourceTensor &tensor) {
   if (uint64_t(layout.tileBytes(weight.cols)) > kMostTileBytes)
     return makeError("tensor {0} has rows of {1} values, which is more than can be packed",
                      quote(weight.name), weight.cols);
-  uint64_t packed = layout.matrixBytes(weight.rows, weight.cols);
+  uint64_t packed = weight.count * layout.matrixBytes(weight.rows, weight.cols);
   if (weight.size != packed)
     return makeError("internal error: the plan gives tensor {0} {1} bytes, but it packs into {2}",
                      quote(weight.name), weight.size, packed);

@@ -18,6 +18,10 @@ enum class Change : uint8_t {
   Transpose,
 };
 
+// How many matrices of equal size lie one after the other in a stored one, which
+// then is a stack. Called once a tensor.
+using Split = llvm::Expected<int64_t> (*)(const FolderSource &source);
+
 // Which rows (or columns) of a stored matrix make ours: element i is the index
 // of ours number i. Of stacked matrices: within each. `count` is the number
 // that the stored one has. Called once a tensor.
@@ -33,6 +37,7 @@ struct TensorRule {
   // Of the rows and columns as ours has them (after Change::Transpose); nullptr: all.
   Order rows = nullptr;
   Order cols = nullptr;
+  Split split = nullptr;
 };
 
 class FolderModel;

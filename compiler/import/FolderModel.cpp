@@ -217,7 +217,7 @@ llvm::Error FolderModel::addGroup(llvm::StringRef name, Group &group) {
   }
   if (rule.change == Change::PlusOne || rule.change == Change::NegativeExp)
     return addChanged(name, first, rule.change);
-  if (!stacked && rule.change == Change::None && !rule.rows && !rule.cols) {
+  if (!stacked && rule.change == Change::None && !rule.rows && !rule.cols && !rule.split) {
     addTensor(name, first);
     return llvm::Error::success();
   }
@@ -272,6 +272,16 @@ llvm::Error FolderModel::addRows(llvm::StringRef name, const Group &group) {
   stack.rows = first.shape.size() > 1 ? first.shape[1] : 1;
   // A stack of vectors is a matrix: their order is that of its columns.
   stack.matrices = first.rows() / stack.rows;
+  if (rule.split) {
+    auto count = rule.split(*source);
+    if (!count)
+      return count.takeError();
+    if (*count < 1 || first.shape.size() != 2 || stack.rows % *count != 0)
+      return makeError("{0}: the tensor {1} of {2} rows can't be {3} matrices of equal size",
+                       fileName(), quote(first.name), stack.rows, *count);
+    stack.matrices *= *count;
+    stack.rows /= *count;
+  }
   stack.transpose = rule.change == Change::Transpose;
   int64_t rows = stack.ourRows(), cols = stack.ourCols();
   auto take = [&](Order order, int64_t count, std::vector<int64_t> &out) -> llvm::Error {
@@ -296,6 +306,8 @@ llvm::Error FolderModel::addRows(llvm::StringRef name, const Group &group) {
   info.shape[0] = stack.ourCols();
   if (info.shape.size() > 1)
     info.shape[1] = stack.ourRows();
+  if (rule.split)
+    info.shape.push_back(stack.matrices);
   if (rule.theirs.contains('#') && info.shape.size() < 3)
     info.shape.push_back(int64_t(stack.parts.size()));
   else if (rule.theirs.contains('#'))

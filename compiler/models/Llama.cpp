@@ -1,6 +1,6 @@
-// Llama and the models that share its architecture (Mistral, SmolLM2). GGUF
-// files store its query and key matrices with rows in the order of pairs,
-// folders as two halves.
+// Llama and the models that share its architecture (Mistral, SmolLM2, and with
+// experts Mixtral). GGUF files store its query and key matrices with rows in
+// the order of pairs, folders as two halves.
 
 #include "compiler/models/blocks/Decoder.h"
 #include "compiler/models/blocks/DecoderFolder.h"
@@ -13,6 +13,7 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
     DecoderStyle style;
     style.attention.rope = storedPairs(builder, hyper);
     style.attention.angles = ropeAngles(builder, hyper);
+    style.routing = Routing();
     return style;
   });
 }

@@ -195,4 +195,76 @@ llvm::LogicalResult AttentionOp::verify() {
   return mlir::success();
 }
 
+llvm::LogicalResult RoutesType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                                       int64_t experts, int64_t chosen) {
+  if (chosen < 1 || chosen > experts)
+    return emitError() << "can't choose " << chosen << " of " << experts << " experts";
+  return mlir::success();
+}
+
+llvm::LogicalResult RouteOp::verify() {
+  RoutesType routes = getResult().getType();
+  int64_t experts = routes.getExperts();
+  int64_t groups = getGroups(), chosen = getGroupChosen(), best = getGroupBest();
+  if (widthOf(getRatings()) != experts)
+    return emitOpError("chooses among ")
+           << experts << " experts by " << widthOf(getRatings()) << " ratings";
+  if (getBias() && widthOf(getBias()) != experts)
+    return emitOpError("has a bias of ")
+           << widthOf(getBias()) << " values for " << experts << " experts";
+  if (getBias() && getScore() == Score::SoftmaxChosen)
+    return emitOpError("ranks by ratings alone, so it can't have a bias");
+  if (groups < 1 || experts % groups != 0 || chosen < 1 || chosen > groups || best < 1 ||
+      best > std::min<int64_t>(2, experts / groups))
+    return emitOpError("can't take ") << chosen << " of " << groups << " groups of " << experts
+                                      << " experts by their best " << best;
+  if (chosen * (experts / groups) < routes.getChosen())
+    return emitOpError("needs ") << routes.getChosen() << " experts from groups that have "
+                                 << chosen * (experts / groups);
+  return mlir::success();
+}
+
+llvm::LogicalResult ExpertsOp::verify() {
+  auto shape = [](mlir::Value value) {
+    return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
+  };
+  int64_t experts = getRoutes().getType().getExperts(), width = widthOf(getInput());
+  int64_t hidden = shape(getGate())[1];
+  if (shape(getGate()) != llvm::ArrayRef<int64_t>{experts, hidden, width} ||
+      shape(getUp()) != shape(getGate()) ||
+      shape(getDown()) != llvm::ArrayRef<int64_t>{experts, width, hidden})
+    return emitOpError("has matrices that don't fit rows of ")
+           << width << " values and " << experts << " experts";
+  if (getBiases().empty())
+    return mlir::success();
+  if (getBiases().size() != 3 || widthOf(getBiases()[0]) != experts * hidden ||
+      widthOf(getBiases()[1]) != experts * hidden || widthOf(getBiases()[2]) != experts * width)
+    return emitOpError("needs biases of gate, up and down, as many values as their matrices have "
+                       "rows");
+  return mlir::success();
+}
+
+llvm::LogicalResult HeadLinearOp::verify() {
+  auto shape = llvm::cast<mlir::RankedTensorType>(getWeight().getType()).getShape();
+  if (widthOf(getInput()) != shape[0] * shape[2] || widthOf(getResult()) != shape[0] * shape[1])
+    return emitOpError("has ") << shape[0] << " matrices of " << shape[1] << " x " << shape[2]
+                               << " for rows of " << widthOf(getInput()) << " and "
+                               << widthOf(getResult()) << " values";
+  return mlir::success();
+}
+
+llvm::LogicalResult JoinOp::verify() {
+  int64_t heads = getHeads(), lhs = widthOf(getLhs()), rhs = widthOf(getRhs());
+  if (heads < 1 || lhs % heads != 0 || rhs % heads != 0 || lhs + rhs != widthOf(getResult()))
+    return emitOpError("can't make rows of ") << widthOf(getResult()) << " values of " << heads
+                                              << " heads from " << lhs << " and " << rhs;
+  return mlir::success();
+}
+
+llvm::LogicalResult ScaleRowsOp::verify() {
+  if (widthOf(getFactors()) != 1)
+    return emitOpError("needs one factor a row, but has ") << widthOf(getFactors());
+  return mlir::success();
+}
+
 } // namespace izhc::lm

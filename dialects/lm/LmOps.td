@@ -98,6 +98,9 @@ def Vector : Type<And<[
   "a float32 vector of fixed size", "::mlir::RankedTensorType">;
 def Numbers : Type<1DTensorOf<[I32]>.predicate, "an array of int32", "::mlir::RankedTensorType">;
 
+include "dialects/lm/LmExperts.td"
+include "dialects/lm/LmHeads.td"
+
 //===----------------------------------------------------------------------===//
 // What comes from outside
 //===----------------------------------------------------------------------===//
@@ -116,7 +119,7 @@ def InputOp : LmOp<"input"> {
 }
 
 def WeightOp : LmOp<"weight"> {
-  let summary = "a matrix or vector of the model's file";
+  let summary = "a matrix, a vector or a stack of matrices of the model's file";
   let description = [{
     `name` is that of the tensor in the file, `format` that of its encoding.
     The values never enter the IR. With `view [first, run, stride]`, row r is
@@ -127,7 +130,7 @@ def WeightOp : LmOp<"weight"> {
     `%k = lm.weight "qkv.weight" format "f16" view [576, 192, 192] : tensor<192x576xf32>`
   }];
   let arguments = (ins StrAttr:$name, StrAttr:$format, OptionalAttr<DenseI64ArrayAttr>:$view);
-  let results = (outs AnyTypeOf<[Matrix, Vector]>:$result);
+  let results = (outs AnyTypeOf<[Matrix, Vector, Matrices]>:$result);
   let assemblyFormat = "$name `format` $format (`view` $view^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }

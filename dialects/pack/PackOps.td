@@ -106,12 +106,18 @@ def WeightType : PackType<"Weight", "weight"> {
   let description = [{
     `rows` outputs by `cols` inputs. `format` names a FormatSpec, which gives
     the layout (compiler/formats/PackedLayout.h). Rows are padded to a multiple
-    of 16 with zero scales.
+    of 16 with zero scales. `count` matrices of that size may be stacked, each
+    beginning with a tile of its own: one an expert.
 
-    `!pack.weight<1536 x 576, "q4_1">`
+    `!pack.weight<1536 x 576, "q4_1">`, `!pack.weight<768 x 2048, "q4_1", count 128>`
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$cols, "::mlir::StringAttr":$format);
-  let assemblyFormat = "`<` $rows `x` $cols `,` $format `>`";
+  let parameters = (ins "int64_t":$rows, "int64_t":$cols, "::mlir::StringAttr":$format,
+                        DefaultValuedParameter<"int64_t", "1">:$count);
+  let assemblyFormat = "`<` $rows `x` $cols `,` $format (`,` `count` $count^)? `>`";
+  let builders = [TypeBuilder<(ins "int64_t":$rows, "int64_t":$cols,
+                                   "::mlir::StringAttr":$format), [{
+    return $_get($_ctxt, rows, cols, format, int64_t(1));
+  }]>];
 }
 
 def KvType : PackType<"Kv", "kv"> {
@@ -239,7 +245,11 @@ def QuantizeOp : PackOp<"quantize", [AttrSizedOperandSegments]> {
     With `norm`: v = x / sqrt(mean(x^2) + eps) * norm, else v = x. The result
     is v as the records of its `!pack.act` type (kind f32 only copies).
     With `indices`, row i of the result is made from row indices[i] of the
-    input and the row set is `outputs`.
+    input and the row set is `outputs`. Where they are `!pack.routes`, row i is
+    made from the row that pair i belongs to, and the row set is `tokens`.
+    `per_token`: rows of the result for each row of the set; above 1 with routes
+    (the number of experts chosen), or where the input's rows are pairs already
+    or hold so many runs of the record's width each.
 
     block32: scale = amax / 127 and code = round_half_even(v * (127 / amax)) over
     each 32 values. An amax below 2^-100 counts as 0: scale 0, codes 0.
@@ -254,7 +264,8 @@ def QuantizeOp : PackOp<"quantize", [AttrSizedOperandSegments]> {
                        Optional<AnyType>:$indices,
                        DefaultValuedAttr<F32Attr, "0.0f">:$eps,
                        DefaultValuedAttr<RowSet, "::izhc::pack::RowSet::Tokens">:$row_set,
-                       Optional<AnyType>:$into);
+                       Optional<AnyType>:$into,
+                       DefaultValuedAttr<I64Attr, "1">:$per_token);
   let results = (outs Optional<AnyType>:$result);
   let assemblyFormat = [{
     $input (`norm` $norm^)? (`indices` $indices^)? (`into` $into^)? attr-dict
@@ -388,6 +399,9 @@ def MergeOp : PackOp<"merge", [AttrSizedOperandSegments]> {
   }];
   let hasVerifier = 1;
 }
+
+include "dialects/pack/PackExperts.td"
+include "dialects/pack/PackHeads.td"
 
 //===----------------------------------------------------------------------===//
 // The dot product of machines

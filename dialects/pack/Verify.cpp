@@ -62,9 +62,10 @@ public:
     if (!bad && !holds)
       fail(op->emitOpError(message));
   }
-  // Matrices whose columns fit `act`, and a bias for each or none. Returns the
-  // rows of all together.
-  int64_t matrices(ActType act, mlir::ValueRange weights, mlir::ValueRange biases) {
+  // Matrices, or stacks of `count`, whose columns fit `act`, and a bias for each
+  // or none. Returns the rows of all together.
+  int64_t matrices(ActType act, mlir::ValueRange weights, mlir::ValueRange biases,
+                   int64_t count = 1) {
     if (!bad && !biases.empty() && biases.size() != weights.size())
       fail(op->emitOpError("has ") << biases.size() << " biases, but not one for each of its "
                                    << weights.size() << " matrices");
@@ -76,8 +77,11 @@ public:
       if (weight.getCols() != act.getWidth())
         fail(op->emitOpError("multiplies activations of width ")
              << act.getWidth() << " with a matrix of " << weight.getCols() << " columns");
+      if (!bad && weight.getCount() != count)
+        fail(op->emitOpError("needs stacks of ")
+             << count << " matrices, but has one of " << weight.getCount());
       if (!biases.empty())
-        vector(biases[i], "bias", weight.getRows());
+        vector(biases[i], "bias", count * weight.getRows());
       total += weight.getRows();
     }
     return total;
@@ -230,9 +234,18 @@ LogicalResult QuantizeOp::verify() {
   auto act = check.as<ActType>(resultType(*this, getInto()), "result");
   if (!act)
     return check.result();
-  check.rows(getInput(), "input", act.getWidth());
+  // Rows without routes may hold the runs of several records.
+  int64_t runs = getIndices() ? 1 : int64_t(getPerToken());
+  if (lastSize(getInput().getType(), 2, true) != runs * act.getWidth())
+    check.rows(getInput(), "input", act.getWidth());
   check.vector(getNorm(), "norm", act.getWidth());
-  if (getIndices()) {
+  check.require(int64_t(getPerToken()) >= 1, "makes at least one row of each");
+  if (auto routes =
+          getIndices() ? llvm::dyn_cast<RoutesType>(getIndices().getType()) : RoutesType()) {
+    check.require(getRowSet() == RowSet::Tokens && int64_t(getPerToken()) == routes.getChosen(),
+                  "makes a row of each pair, so its row set must be tokens and per_token the "
+                  "experts chosen");
+  } else if (getIndices()) {
     check.numbers(getIndices(), "indices");
     check.require(getRowSet() == RowSet::Outputs, "selects rows, so its row set must be outputs");
   }
@@ -350,6 +363,102 @@ LogicalResult MergeOp::verify() {
   if (getRows())
     check.rows(getRows(), "rows", heads * cache.getValueDim());
   check.rows(resultType(*this, getInto()), "result", heads * cache.getValueDim());
+  return check.result();
+}
+
+LogicalResult RouteOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  if (check.failed())
+    return check.result();
+  auto routes = check.as<RoutesType>(resultType(*this, getInto()), "result");
+  if (!routes)
+    return check.result();
+  int64_t experts = routes.getExperts(), groups = getGroups(), best = getGroupBest();
+  int64_t chosen = getGroupChosen();
+  check.rows(getRatings(), "ratings", experts);
+  check.vector(getBias(), "bias", experts);
+  check.require(routes.getChosen() >= 1 && groups >= 1 && experts % groups == 0 && chosen >= 1 &&
+                    chosen <= groups && best >= 1 &&
+                    best <= std::min<int64_t>(2, experts / groups) &&
+                    routes.getChosen() <= chosen * (experts / groups),
+                "can't choose so many experts from such groups");
+  return check.result();
+}
+
+LogicalResult ExpertGateOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  auto act = check.as<ActType>(getAct().getType(), "activations");
+  auto routes = check.as<RoutesType>(getRoutes().getType(), "routes");
+  if (!act || !routes || check.failed())
+    return check.result();
+  check.require(getWeights().size() == 2, "needs two stacks of matrices, gate and up");
+  int64_t rows = check.matrices(act, getWeights(), getBiases(), routes.getExperts());
+  if (check.failed())
+    return check.result();
+  auto gate = llvm::cast<WeightType>(getWeights()[0].getType());
+  check.require(2 * gate.getRows() == rows, "needs gate and up of equal shape");
+  check.rows(resultType(*this, getInto()), "result", gate.getRows());
+  return check.result();
+}
+
+LogicalResult ExpertSumOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  auto act = check.as<ActType>(getAct().getType(), "activations");
+  auto routes = check.as<RoutesType>(getRoutes().getType(), "routes");
+  if (!act || !routes || check.failed())
+    return check.result();
+  llvm::SmallVector<Value, 1> biases;
+  if (getBias())
+    biases.push_back(getBias());
+  int64_t rows = check.matrices(act, getWeight(), biases, routes.getExperts());
+  check.require(getEpilogue() == Epilogue::Store || getEpilogue() == Epilogue::Add,
+                "can only store its sums or add them");
+  if (check.failed())
+    return check.result();
+  check.rows(resultType(*this, getInto()), "result", rows);
+  check.require(bool(getResidual()) == (getEpilogue() == Epilogue::Add && !getInto()),
+                "has a residual exactly if it is a tensor form that adds");
+  if (getResidual())
+    check.rows(getResidual(), "residual", rows);
+  return check.result();
+}
+
+LogicalResult HeadMatmulOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  auto act = check.as<ActType>(getAct().getType(), "activations");
+  auto weight = check.as<WeightType>(getWeight().getType(), "matrix");
+  if (!act || !weight || check.failed())
+    return check.result();
+  check.matrices(act, getWeight(), {}, weight.getCount());
+  if (!check.failed())
+    check.rows(resultType(*this, getInto()), "result", weight.getCount() * weight.getRows());
+  return check.result();
+}
+
+LogicalResult JoinOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  int64_t lhs = lastSize(getLhs().getType(), 2, true), rhs = lastSize(getRhs().getType(), 2, true);
+  int64_t heads = getHeads();
+  check.require(heads >= 1 && lhs > 0 && rhs > 0 && lhs % heads == 0 && rhs % heads == 0,
+                "can't cut its rows into so many heads");
+  if (!check.failed())
+    check.rows(resultType(*this, getInto()), "result", lhs + rhs);
+  return check.result();
+}
+
+LogicalResult ScaleRowsOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  check.rows(getFactors(), "factors", 1);
+  int64_t width = lastSize(getInput().getType(), 2, true);
+  check.rows(getInput(), "input", std::max<int64_t>(width, 1));
+  if (!check.failed())
+    check.rows(resultType(*this, getInto()), "result", width);
   return check.result();
 }
 

@@ -86,7 +86,7 @@ llvm::LogicalResult MemoryOp::verify() {
 }
 
 llvm::LogicalResult WeightOp::verify() {
-  if (!positive({getRows(), getCols(), getSize()}))
+  if (!positive({getRows(), getCols(), getSize(), getCount()}))
     return emitOpError("needs at least one row, column and byte");
   if (!placed(getOffset()))
     return emitOpError("needs an offset that is a multiple of ") << kAlignment;

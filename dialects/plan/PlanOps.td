@@ -59,7 +59,8 @@ def KernelOp : PlanOp<"kernel", [IsolatedFromAbove, Symbol, SingleBlock, NoTermi
     The body has one op of `pack` in buffer form; the block arguments are the
     kernel's bindings, in the order of its operands, the destination last.
     Row buffers are `memref<?xWxf32>`, arrays `memref<?xi32>`, vectors
-    `memref<Nxf32>`; activations, weights and caches keep their pack types.
+    `memref<Nxf32>`; activations, weights, caches and routes keep their pack
+    types.
 
     A target turns it into a function
     `void name(ptr bindings, ptr params, i64 begin, i64 end)` that computes
@@ -83,6 +84,11 @@ def DispatchOp : PlanOp<"dispatch"> {
     any, are what speeds are predicted from: bytes of weights that a step of
     one token reads, and operations (two a weight) for a token or for a row of
     the outputs.
+
+    All extents are known when a step begins. What depends on values of the
+    step, like the rows that each expert works on, is a loop inside of the
+    kernel over a table that an earlier dispatch has written; its units are cut
+    along what is fixed (tiles of the experts' matrices), so that they stay equal.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel,
                        DenseI32ArrayAttr:$spaces, DenseI64ArrayAttr:$offsets,
@@ -141,7 +147,8 @@ def WeightOp : PlanOp<"weight"> {
   let summary = "places an encoded matrix in the weights section";
   let description = [{
     The tensor `name` of the model's file, `rows` by `cols` in the format
-    `format`, packed as PackedLayout says, fills the `size` bytes at `offset`
+    `format` (`count` such matrices one after the other, each beginning with a
+    tile of its own), packed as PackedLayout says, fills the `size` bytes at `offset`
     (a multiple of 64) of the section. The ops are in the order of first use,
     which is the order of the bytes. `view`: which rows of the tensor, as in
     `lm.weight`.
@@ -149,7 +156,8 @@ def WeightOp : PlanOp<"weight"> {
     `plan.weight "blk.0.ffn_up.weight" format "q4_1" rows 1536 cols 576 at 0 size 552960`
   }];
   let arguments = (ins StrAttr:$name, StrAttr:$format, I64Attr:$rows, I64Attr:$cols,
-                       I64Attr:$offset, I64Attr:$size, OptionalAttr<DenseI64ArrayAttr>:$view);
+                       I64Attr:$offset, I64Attr:$size, OptionalAttr<DenseI64ArrayAttr>:$view,
+                       DefaultValuedAttr<I64Attr, "1">:$count);
   let assemblyFormat = [{
     $name `format` $format `rows` $rows `cols` $cols `at` $offset `size` $size
     (`view` $view^)? attr-dict

@@ -53,6 +53,14 @@ FACTS = {
     "granite": {"attention.scale": 0.02, "embedding_scale": 0.5, "residual_scale": 0.22, "logit_scale": 8.0},
     "mistral3": {"rope.scaling.type": "yarn", "rope.scaling.factor": 8.0, "rope.scaling.original_context_length": 16,
                  "rope.scaling.yarn_log_multiplier": 0.5, "attention.temperature_scale": 0.1},
+    "glm4moe": {"rope.dimension_count": 32, "expert_gating_func": 2, "expert_shared_count": 1,
+                "expert_weights_scale": 1.5, "nextn_predict_layers": 1},
+    "gpt-oss": {"attention.sliding_window": 16},
+    "qwen2moe": {"expert_shared_count": 1},
+    "deepseek2": {"attention.head_count_kv": 1, "attention.q_lora_rank": 96, "attention.kv_lora_rank": 64,
+                  "attention.key_length": 96, "attention.value_length": 64, "attention.key_length_mla": 96,
+                  "attention.value_length_mla": 32, "rope.dimension_count": 32, "expert_gating_func": 2,
+                  "expert_shared_count": 2, "expert_weights_norm": True, "expert_weights_scale": 2.5},
     "gemma2": {"attn_logit_softcapping": 1.5, "final_logit_softcapping": 2.0, "attention.sliding_window": 8},
     "gemma3": {"rope.freq_base_swa": 100.0, "attention.sliding_window": 8},
     "exaone4": {"attention.sliding_window": 8},
@@ -74,7 +82,7 @@ def make_metadata(o):
     facts = {
         "context_length": (gguf.U32, o.context),
         "embedding_length": (gguf.U32, o.width),
-        "block_count": (gguf.U32, o.layers),
+        "block_count": (gguf.U32, o.layers + (o.arch == "glm4moe")),
         "feed_forward_length": (gguf.U32, o.ffn),
         "attention.head_count": (gguf.U32, o.heads),
         "attention.head_count_kv": (gguf.U32, o.kv_heads),
@@ -85,6 +93,9 @@ def make_metadata(o):
     if o.head_size * o.heads != o.width:
         facts["attention.key_length"] = facts["attention.value_length"] = (gguf.U32, o.head_size)
     facts |= {name: typed(value) for name, value in FACTS.get(o.arch, {}).items()}
+    if o.experts:
+        facts["expert_count"], facts["expert_used_count"] = (gguf.U32, o.experts), (gguf.U32, o.used)
+        facts["expert_feed_forward_length"] = (gguf.U32, o.expert_ffn)
     return {
         "general.architecture": (gguf.STRING, o.arch),
         "general.name": (gguf.STRING, "tiny"),
@@ -92,6 +103,68 @@ def make_metadata(o):
         **(tokenizer(o.vocab, o.pre) if o.pre else {"tokenizer.ggml.model": (gguf.STRING, "no_vocab")}),
         **({"tokenizer.chat_template": (gguf.STRING, o.template)} if o.template else {}),
     }
+
+
+SIGMOIDS = ("glm4moe", "deepseek2")  # whose first layer is dense
+
+
+def experts(matrix, vector, stack, layer, o):
+    # Routers are kept in float32; this one's ratings lie well apart.
+    vector(layer + "ffn_gate_inp.weight", (o.experts, o.width), 0, 2 / o.width ** 0.5)
+    for name, rows, columns in (("gate", o.expert_ffn, o.width), ("up", o.expert_ffn, o.width),
+                                ("down", o.width, o.expert_ffn)):
+        stack(layer + f"ffn_{name}_exps", o.experts, rows, columns)
+        if o.arch == "gpt-oss":
+            vector(layer + f"ffn_{name}_exps.bias", (o.experts, rows), 0, 0.3)
+    if o.arch == "gpt-oss":
+        vector(layer + "ffn_gate_inp.bias", o.experts, 0, 0.3)
+    if o.arch in SIGMOIDS:
+        vector(layer + "exp_probs_b.bias", o.experts, 0, 0.3)
+    if o.arch == "qwen2moe":
+        vector(layer + "ffn_gate_inp_shexp.weight", (1, o.width), 0, 0.1)
+    if "expert_shared_count" in FACTS.get(o.arch, {}):
+        shared = o.expert_ffn * FACTS[o.arch]["expert_shared_count"]
+        matrix(layer + "ffn_gate_shexp", shared, o.width)
+        matrix(layer + "ffn_up_shexp", shared, o.width)
+        matrix(layer + "ffn_down_shexp", o.width, shared)
+
+
+def latent(matrix, vector, stack, layer, o):
+    """Attention whose keys and values are made from latent rows."""
+    facts = FACTS["deepseek2"]
+    query, rank = facts["attention.q_lora_rank"], facts["attention.kv_lora_rank"]
+    key, turning = facts["attention.key_length_mla"], facts["rope.dimension_count"]
+    matrix(layer + "attn_q_a", query, o.width)
+    vector(layer + "attn_q_a_norm.weight", query, 1, 0.1)
+    matrix(layer + "attn_q_b", o.heads * key, query)
+    matrix(layer + "attn_kv_a_mqa", rank + turning, o.width)
+    vector(layer + "attn_kv_a_norm.weight", rank, 1, 0.1)
+    stack(layer + "attn_k_b", o.heads, rank, key - turning)
+    stack(layer + "attn_v_b", o.heads, facts["attention.value_length_mla"], rank)
+    matrix(layer + "attn_output", o.width, o.heads * facts["attention.value_length_mla"])
+
+
+BIASED = ("qwen2", "qwen2moe", "glm4moe", "gpt-oss", "seed_oss")
+HEAD_NORMS = ("qwen3", "qwen3moe", "exaone4", "gemma3", "lfm2", "qwen35")
+
+
+def attention(matrix, vector, layer, o):
+    q_size, kv_size = o.heads * o.head_size, o.kv_heads * o.head_size
+    if o.arch == "phi3":
+        matrix(layer + "attn_qkv", q_size + 2 * kv_size, o.width)
+    for name, size in (("q", q_size), ("k", kv_size), ("v", kv_size)):
+        if o.arch != "phi3":
+            matrix(layer + "attn_" + name, size * (2 if TRAITS[o.arch].get("gated") and name == "q" else 1), o.width)
+        if o.arch in BIASED:
+            vector(layer + f"attn_{name}.bias", size, 0, 0.3)
+        if o.arch in HEAD_NORMS and name != "v":
+            vector(layer + f"attn_{name}_norm.weight", o.head_size, 1, 0.1)
+        if o.arch == "olmo2" and name != "v":
+            vector(layer + f"attn_{name}_norm.weight", size, 1, 0.1)
+    matrix(layer + "attn_output", o.width, q_size)
+    if o.arch == "gpt-oss":
+        vector(layer + "attn_output.bias", o.width, 0, 0.3)
+        vector(layer + "attn_sinks.weight", o.heads, 1, 1)
 
 
 def make_tensors(o):
@@ -105,12 +178,16 @@ def make_tensors(o):
         if any(part in name for part in o.bias):
             vector(name.replace(".weight", ".bias"), rows, 0, 0.3)
 
+    def stack(name, count, rows, columns):
+        name += ".weight"
+        tensors[name] = blocks.random_tensor(rng, kind(name), (count, rows, columns), columns ** -0.5)
+
     def vector(name, size, mean, deviation):
         values = rng.normal(mean, deviation, size).astype("<f4")
-        tensors[name] = gguf.Tensor("f32", (size,), values.tobytes())
+        tensors[name] = gguf.Tensor("f32", values.shape, values.tobytes())
 
     matrix("token_embd", o.vocab, o.width, gain=o.width ** 0.5)
-    q_size, kv_size = o.heads * o.head_size, o.kv_heads * o.head_size
+
     def convolution(name, columns, taps):
         values = rng.normal(0, 0.5, (columns, taps)).astype("<f4")
         tensors[name] = gguf.Tensor("f32", (columns, taps), values.tobytes())
@@ -137,29 +214,21 @@ def make_tensors(o):
 
     traits = TRAITS[o.arch]
     before, behind = traits.get("before", True), traits.get("behind", False)
-    head_norms = o.arch in ("qwen3", "exaone4", "gemma3", "lfm2", "qwen35")
     for i in range(o.layers):
         layer = f"blk.{i}."
         if before:
             vector(layer + "attn_norm.weight", o.width, 1, 0.1)
-        others = recurrent(layer)
-        if o.arch == "phi3":
-            matrix(layer + "attn_qkv", q_size + 2 * kv_size, o.width)
-        for name, size in (("q", q_size), ("k", kv_size), ("v", kv_size)) if not others else ():
-            if o.arch != "phi3":
-                matrix(layer + "attn_" + name, size * (2 if traits.get("gated") and name == "q" else 1), o.width)
-            if o.arch in ("qwen2", "seed_oss"):
-                vector(layer + f"attn_{name}.bias", size, 0, 0.3)
-            if head_norms and name != "v":
-                vector(layer + f"attn_{name}_norm.weight", o.head_size, 1, 0.1)
-            if o.arch == "olmo2" and name != "v":
-                vector(layer + f"attn_{name}_norm.weight", size, 1, 0.1)
-        if not others:
-            matrix(layer + "attn_output", o.width, q_size)
+        if o.arch == "deepseek2":
+            latent(matrix, vector, stack, layer, o)
+        elif not recurrent(layer):
+            attention(matrix, vector, layer, o)
         if behind:
             vector(layer + "post_attention_norm.weight", o.width, 1, 0.1)
         if before:
             vector(layer + traits.get("second_norm", "ffn_norm") + ".weight", o.width, 1, 0.1)
+        if o.experts and (i or o.arch not in SIGMOIDS):
+            experts(matrix, vector, stack, layer, o)
+            continue
         if o.arch != "phi3":
             matrix(layer + "ffn_gate", o.ffn, o.width)
         matrix(layer + "ffn_up", o.ffn * (2 if o.arch == "phi3" else 1), o.width)
@@ -172,6 +241,9 @@ def make_tensors(o):
     vector(traits.get("output_norm", "output_norm") + ".weight", o.width, 1, 0.1)
     if not o.tied:
         matrix("output", o.vocab, o.width)
+    if o.arch == "glm4moe":
+        # A layer that only guesses further tokens.
+        matrix(f"blk.{o.layers}.nextn.eh_proj", o.width, 2 * o.width)
     return tensors
 
 
@@ -183,7 +255,8 @@ def parser():
     p.add_argument("--override", action="append", default=[], metavar="PART=KIND",
                    help="weight type of tensors whose name holds PART")
     for name, default in (("width", 256), ("layers", 2), ("heads", 4), ("kv-heads", 2), ("head-size", 64),
-                          ("ffn", 512), ("vocab", 320), ("context", 512), ("seed", 1)):
+                          ("ffn", 512), ("experts", 0), ("used", 2), ("expert-ffn", 256), ("vocab", 320),
+                          ("context", 512), ("seed", 1)):
         p.add_argument("--" + name, type=int, default=default)
     p.add_argument("--bias", action="append", default=[], metavar="PART", help="a bias for products whose name holds PART")
     p.add_argument("--tied", action="store_true", help="no output matrix: the embedding serves")

@@ -49,11 +49,15 @@ def recipe(tools, source, name, kind, bar):
     return f"weights {worst:.4f}, logits {error:.1e}"
 
 
-def bits_back(tools):
+MIXED = ["--arch=llama", "--kind=q4_1", "--override=attn_v=q6_k", "--override=ffn_up=q5_0",
+         "--override=ffn_down=f16", "--override=output=q8_0", "--width=256"]
+EXPERTS = ["--arch=qwen3moe", "--kind=f16", "--experts=3", "--expert-ffn=40"]
+
+
+def bits_back(tools, options):
     """Every byte of every tensor and every key comes back."""
     source, back = tools.work / "mixed.gguf", tools.work / "mixed-back.gguf"
-    make_gguf.make([str(source), "--arch=llama", "--kind=q4_1", "--override=attn_v=q6_k", "--override=ffn_up=q5_0",
-                    "--override=ffn_down=f16", "--override=output=q8_0", "--width=256"])
+    make_gguf.make([str(source), *options])
     tools.call("izhc", "export", tools.compile(source, "mixed.izh", "--target=native"), "-o", back)
     (keys, tensors), (keys_back, tensors_back) = gguf.read(source), gguf.read(back)
     expect(keys == keys_back, "the keys are others")
@@ -109,6 +113,7 @@ def run(suite, tools):
         return
     for name, kind, bar in RECIPES:
         suite.run(f"quantize {name}", recipe, tools, source, name, kind, bar)
-    suite.run("export gives back every bit", bits_back, tools)
+    suite.run("export gives back every bit", bits_back, tools, MIXED)
+    suite.run("export gives back every bit of experts", bits_back, tools, EXPERTS)
     suite.run("quantize: calibrate", calibrate, tools, source)
     suite.run("quantize and export refuse", refusals, tools, source)

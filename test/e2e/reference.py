@@ -19,8 +19,9 @@ import gguf
 # What sets an architecture apart. pairs: neighbours rotate together, not one of
 # each half. still: layers that don't rotate. behind: norms stand behind the
 # parts of a layer, not (or not only) before. gelu: gated by gelu. near: layers
-# that see a window only. wide: embeddings times the root of their width. Others
-# are explained where they are used.
+# that see a window only. wide: embeddings times the root of their width.
+# limited: how experts gate. shares: experts' weights are their shares of the
+# softmax. Others are explained where they are used.
 TRAITS = {
     "llama": {"pairs": True},
     "mistral3": {"pairs": True},
@@ -28,6 +29,11 @@ TRAITS = {
     "granite": {"pairs": True},
     "qwen2": {},
     "qwen3": {},
+    "qwen3moe": {},
+    "glm4moe": {"second_norm": "post_attention_norm"},
+    "gpt-oss": {"second_norm": "post_attention_norm", "near": lambda layer: layer % 2 == 0, "limited": True},
+    "deepseek2": {"pairs": True},
+    "qwen2moe": {"shares": True},
     "phi3": {},
     "olmo2": {"behind": True, "before": False},
     "seed_oss": {"second_norm": "post_attention_norm"},
@@ -81,7 +87,7 @@ class Model:
         self.facts, tensors = gguf.read(path)
         self.arch = self.facts["general.architecture"]
         self.weights = {name: blocks.decode(t) for name, t in tensors.items()}
-        self.layers = self.fact("block_count")
+        self.layers = self.fact("block_count") - self.fact("nextn_predict_layers", 0)
         self.heads = self.fact("attention.head_count")
         self.kv_heads = np.max(self.fact("attention.head_count_kv", self.heads))
         self.head_size = self.fact("attention.key_length", self.fact("embedding_length") // self.heads)
@@ -160,8 +166,28 @@ class Model:
         return [self.linear(x, layer + name).reshape(len(x), -1, self.head_size)
                 for name in ("attn_q", "attn_k", "attn_v")]
 
+    def latent(self, x, layer):
+        """Keys and values made from one latent row a token: each head's own, and
+        a part of the key that turns and that all heads share."""
+        tokens, positions = len(x), np.arange(len(x), dtype=np.float64)
+        turning, rank = self.fact("rope.dimension_count"), self.fact("attention.kv_lora_rank")
+        q = self.norm(self.linear(x, layer + "attn_q_a"), layer + "attn_q_a_norm")
+        q = self.linear(q, layer + "attn_q_b").reshape(tokens, self.heads, -1)
+        plain, turned = q[:, :, :-turning], self.rotate(q[:, :, -turning:], positions)
+        row = self.linear(x, layer + "attn_kv_a_mqa")
+        shared = self.rotate(row[:, None, rank:], positions)[:, 0]
+        row = self.norm(row[:, :rank], layer + "attn_kv_a_norm")
+        keys = np.einsum("tr,hrn->thn", row, self.weights[layer + "attn_k_b.weight"])
+        values = np.einsum("tr,hvr->thv", row, self.weights[layer + "attn_v_b.weight"])
+        scores = np.einsum("qhn,khn->hqk", plain, keys) + np.einsum("qhn,kn->hqk", turned, shared)
+        scores = np.where(np.tri(tokens, dtype=bool), scores * q.shape[2] ** -0.5, -np.inf)
+        out = np.einsum("hqk,khv->qhv", softmax(scores), values)
+        return self.linear(out.reshape(tokens, -1), layer + "attn_output")
+
     def attention(self, x, number):
         layer, tokens = f"blk.{number}.", len(x)
+        if layer + "attn_kv_a_mqa.weight" in self.weights:
+            return self.latent(x, layer)
         positions = np.arange(tokens, dtype=np.float64)
         q, k, v, *gate = self.project(x, layer)
         q = self.head_norm(q, layer + "attn_q_norm")
@@ -178,7 +204,14 @@ class Model:
         scores = cap * np.tanh(scores / cap) if cap else scores
         far = positions[:, None] - positions >= self.fact("attention.sliding_window", tokens)
         hidden = ~np.tri(tokens, dtype=bool) | (far if self.sees_window(number) else False)
-        out = np.einsum("hqk,khd->qhd", softmax(np.where(hidden, -np.inf, scores)), v)
+        scores = np.where(hidden, -np.inf, scores)
+        if layer + "attn_sinks.weight" in self.weights:
+            # One more score, whose value is nothing.
+            sinks = np.broadcast_to(self.weights[layer + "attn_sinks.weight"][:, None, None], (self.heads, tokens, 1))
+            shares = softmax(np.concatenate([scores, sinks], axis=2))[:, :, :-1]
+        else:
+            shares = softmax(scores)
+        out = np.einsum("hqk,khd->qhd", shares, v)
         for one in gate:
             out = out * sigmoid(one)
         return self.linear(out.reshape(tokens, -1), layer + "attn_output")
@@ -217,7 +250,40 @@ class Model:
             return self.delta_attention(x, layer)
         return self.attention(x, number)
 
+    def expert(self, x, layer, number):
+        def product(x, name):
+            bias = self.weights.get(f"{layer}ffn_{name}_exps.bias")
+            return self.weights[f"{layer}ffn_{name}_exps.weight"][number] @ x + (0 if bias is None else bias[number])
+        gate, up = product(x, "gate"), product(x, "up")
+        if self.traits.get("limited"):
+            gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
+            return product(gate / (1 + np.exp(-1.702 * gate)) * (up + 1), "down")
+        return product(silu(gate) * up, "down")
+
+    def experts(self, x, layer):
+        """The best experts of each row by a softmax over all, or by sigmoids and a
+        bias that counts for the choice only; then those that work on all rows."""
+        used, sigmoid = self.fact("expert_used_count"), self.fact("expert_gating_func", 1) == 2
+        ratings = self.linear(x, layer + "ffn_gate_inp")
+        weights = 1 / (1 + np.exp(-ratings)) if sigmoid else softmax(ratings)
+        ranks = weights + self.weights.get(layer + "exp_probs_b.bias", 0)
+        out = np.zeros_like(x)
+        for t, row in enumerate(x):
+            best = np.argsort(-ranks[t], kind="stable")[:used]
+            whole = 1 if self.traits.get("shares") else weights[t, best].sum()
+            share = weights[t] / whole * self.fact("expert_weights_scale", 1.0)
+            out[t] = sum(share[e] * self.expert(row, layer, e) for e in best)
+        if layer + "ffn_up_shexp.weight" in self.weights:
+            gate, up = self.linear(x, layer + "ffn_gate_shexp"), self.linear(x, layer + "ffn_up_shexp")
+            shared = self.linear(silu(gate) * up, layer + "ffn_down_shexp")
+            if layer + "ffn_gate_inp_shexp.weight" in self.weights:
+                shared = shared / (1 + np.exp(-x @ self.weights[layer + "ffn_gate_inp_shexp.weight"].T))
+            out += shared
+        return out
+
     def mlp(self, x, layer):
+        if layer + "ffn_gate_inp.weight" in self.weights:
+            return self.experts(x, layer)
         if layer + "ffn_gate.weight" in self.weights:
             gate, up = self.linear(x, layer + "ffn_gate"), self.linear(x, layer + "ffn_up")
         else:
@@ -243,7 +309,8 @@ class Model:
             x = x * np.sqrt(x.shape[1])
         for i in range(self.layers):
             x = self.layer(x, i)
-        y = self.linear(self.norm(x, self.traits.get("output_norm", "output_norm")), "output" if "output.weight" in self.weights else "token_embd")
+        x = self.norm(x, self.traits.get("output_norm", "output_norm"))
+        y = self.linear(x, "output" if "output.weight" in self.weights else "token_embd")
         cap = self.fact("final_logit_softcapping", 0.0)
         return (cap * np.tanh(y / cap) if cap else y) / self.fact("logit_scale", 1.0)
 

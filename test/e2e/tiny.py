@@ -17,6 +17,7 @@ MIXED = ["--override=attn_v=q6_k", "--override=ffn_down=q6_k", "--override=token
 LONG = 300  # tokens: more than a step takes, and several pages
 
 ODD = ["--width=96", "--ffn=160", "--vocab=333", "--heads=3", "--kv-heads=1", "--head-size=32"]
+MIXTURE = ["--experts=8", "--used=2"]
 SHAPES = {
     "odd sizes": ["--arch=llama", "--kind=q4_0", *ODD],
     "odd sizes, q5_1": ["--arch=qwen2", "--kind=q5_1", *ODD],
@@ -29,6 +30,14 @@ SHAPES = {
     "blocks of 32 beside 256": ["--arch=llama", "--kind=q4_k", "--override=attn_k=q8_0", "--override=ffn_up=q5_0"],
     "float beside quantized": ["--arch=llama", "--kind=q4_0", "--override=attn_q=f16", "--override=output=bf16",
                                "--override=token_embd=f32"],
+    "8 experts": ["--arch=qwen3moe", "--kind=q4_0", *MIXTURE],
+    "8 experts, K-quants": ["--arch=qwen3moe", "--kind=q4_k", "--override=ffn_down=q6_k", *MIXTURE],
+    "experts, sinks and windows": ["--arch=gpt-oss", "--kind=q8_0", *MIXTURE],
+    "experts, latent attention": ["--arch=deepseek2", "--kind=q8_0", "--layers=3", *MIXTURE],
+    "a gated shared expert": ["--arch=qwen2moe", "--kind=q4_0", *MIXTURE],
+    "a shared expert": ["--arch=glm4moe", "--kind=q5_0", "--layers=3", *MIXTURE],
+    "experts of odd sizes": ["--arch=llama", "--kind=f16", "--experts=5", "--used=3", "--expert-ffn=40",
+                             "--width=72", "--heads=2", "--kv-heads=1", "--head-size=32"],
     "GGUF version 2": ["--arch=llama", "--kind=q8_0", "--version=2"],
     "one layer": ["--arch=llama", "--kind=q6_k", "--layers=1"],
 }
@@ -161,6 +170,8 @@ def run(suite, tools):
     for arch, kind in (("llama", "q4_k"), ("qwen2", "f16"), ("qwen3", "q4_1")):
         suite.run(f"invariance {arch} {kind}", invariance, tools, [f"--arch={arch}", f"--kind={kind}"])
         suite.run(f"greedy {arch} {kind}", greedy, tools, [f"--arch={arch}", f"--kind={kind}"])
+    suite.run("exact 8 experts", accuracy, tools, SHAPES["8 experts"], EXACT_BAR, compile_options=["--exact"])
+    suite.run("invariance 8 experts", invariance, tools, SHAPES["8 experts"])
     suite.run("seeds", seeded, tools, ["--kind=q8_0"])
     suite.run("no vocabulary", without_vocabulary, tools, ["--kind=q8_0"])
     suite.run("artifact size", small_artifact, tools, ["--kind=q4_0", "--ffn=4096"])

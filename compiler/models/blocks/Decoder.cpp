@@ -64,9 +64,10 @@ Value attention(ModelBuilder &builder, const Hyper &hyper, const std::string &la
   Value cache = builder.state(layer + ".cache", hyper.kvHeads, dim);
   cache = builder.create<lm::AppendOp>(cache.getType(), cache, k, v);
   float scale = style.scale != 0 ? style.scale : 1.0f / std::sqrt(float(dim));
-  Value rows =
-      builder.create<lm::AttentionOp>(q.getType(), q, cache, Value(), uint64_t(hyper.heads),
-                                      llvm::APFloat(scale), uint64_t(0), llvm::APFloat(0.0f));
+  Value sinks = style.sinks ? builder.vector(layer + ".attn_sinks.weight", hyper.heads) : Value();
+  Value rows = builder.create<lm::AttentionOp>(q.getType(), q, cache, sinks, uint64_t(hyper.heads),
+                                               llvm::APFloat(scale), uint64_t(style.window),
+                                               llvm::APFloat(0.0f));
   if (gate)
     rows = builder.mul(rows, builder.create<lm::SigmoidOp>(gate.getType(), gate));
   return builder.linear(rows, layer + ".attn_output", hyper.embedding);
@@ -125,6 +126,16 @@ static Value addNormed(ModelBuilder &builder, const Hyper &hyper, Value x, Value
   return builder.add(x, builder.scale(y, scale));
 }
 
+static Experts readStyledExperts(ModelBuilder &builder, const Hyper &hyper,
+                                 const DecoderStyle &style) {
+  Experts experts = readExperts(builder, hyper, style.routing.value_or(Routing()));
+  if (experts.count != 0 && !style.routing)
+    builder.fail(makeError("{0}: {1}expert_count is {2}: a mixture of experts can't be compiled "
+                           "for this architecture yet",
+                           builder.source().fileName(), hyper.prefix, experts.count));
+  return experts;
+}
+
 Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts,
               llvm::function_ref<DecoderStyle(const Hyper &)> makeStyle) {
   builder.describe("embedding");
@@ -134,6 +145,11 @@ Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &f
   describe(hyper, facts);
   facts.context = ropeContext(builder, hyper);
   DecoderStyle style = makeStyle(hyper);
+  if (hyper.window != 0 && !style.windows)
+    builder.fail(makeError("{0}: {1}attention.sliding_window is {2}: attention to a window of "
+                           "tokens can't be compiled for this architecture yet",
+                           builder.source().fileName(), hyper.prefix, hyper.window));
+  Experts experts = readStyledExperts(builder, hyper, style);
   Value x = builder.scale(embedding(builder, hyper), style.embeddingScale);
   for (int64_t i = 0; i < hyper.layers && !builder.failed(); ++i) {
     std::string layer = "blk." + std::to_string(i);
@@ -150,13 +166,22 @@ Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &f
       std::string norm = layer + name;
       x = addNormed(builder, hyper, x, y, style.normsBehind ? &norm : nullptr, style.residualScale);
     };
-    Value input = before(".attn_norm");
-    Value mixed = style.mixer ? style.mixer(i, layer, input) : Value();
+    Value normed = before(".attn_norm");
+    Value mixed = style.mixer ? style.mixer(i, layer, normed) : Value();
     if (!mixed)
-      mixed = attention(builder, hyper, layer, attentionStyle, input);
+      mixed = attention(builder, hyper, layer, attentionStyle, normed);
     behind(mixed, ".post_attention_norm");
-    behind(gatedMlp(builder, hyper, layer, before(style.feedForwardNorm), style.gating),
-           ".post_ffw_norm");
+    Value input = before(style.feedForwardNorm);
+    if (experts.count == 0 || !isMixture(builder, layer)) {
+      behind(gatedMlp(builder, hyper, layer, input, style.gating), ".post_ffw_norm");
+      continue;
+    }
+    // Parts that no norm joins are added one by one, each in place.
+    llvm::SmallVector<Value, 2> parts = mixture(builder, experts, layer, input);
+    if (style.normsBehind && parts.size() > 1)
+      parts = {builder.add(parts[0], parts[1])};
+    for (Value part : parts)
+      behind(part, ".post_ffw_norm");
   }
   builder.describe("output");
   return output(builder, hyper, x, style);

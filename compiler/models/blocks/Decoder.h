@@ -5,6 +5,7 @@
 #pragma once
 
 #include "compiler/models/Model.h"
+#include "compiler/models/blocks/Experts.h"
 #include "compiler/models/blocks/Hyper.h"
 #include <functional>
 
@@ -31,6 +32,10 @@ struct AttentionStyle {
   bool gated = false;
   // Of the products of queries and keys; 0: 1 / sqrt(head's size).
   float scale = 0;
+  // How many tokens back a token sees, itself among them; 0: all.
+  int64_t window = 0;
+  // Whether attn_sinks holds a sink for each head.
+  bool sinks = false;
 };
 
 enum class Gating { Silu, Gelu };
@@ -42,12 +47,18 @@ struct DecoderStyle {
   // Another block in the place of attention, or null for layers without one.
   // `layer` is "blk.N", `input` are normed rows.
   std::function<mlir::Value(int64_t number, const std::string &layer, mlir::Value input)> mixer;
+  // Whether layers have windows of attention.sliding_window tokens; otherwise
+  // such a file is refused.
+  bool windows = false;
   Gating gating = Gating::Silu;
   // Norms before attention and feed-forward part, and behind them.
   bool normsBefore = true, normsBehind = false;
   float embeddingScale = 1, residualScale = 1, logitScale = 1;
   const char *outputNorm = "output_norm";
   const char *feedForwardNorm = ".ffn_norm"; // the one before it
+  // How layers that have a router choose experts; without, a file with experts
+  // is refused.
+  std::optional<Routing> routing;
 };
 
 // `input` are normed rows; `layer` is "blk.N". Uses attn_q, attn_k, attn_v (or

@@ -41,7 +41,9 @@ static void readHeads(ModelBuilder &builder, Hyper &hyper) {
   hyper.kvHeads = number("attention.head_count_kv", hyper.heads, 1 << 14);
   hyper.headDim = number("attention.key_length", hyper.embedding / hyper.heads, 1 << 12);
   uint64_t valueDim = number("attention.value_length", hyper.headDim, 1 << 12);
-  if (hyper.headDim == 0 || uint64_t(hyper.headDim) != valueDim)
+  // Latent rows are keys and, but for their ends, values.
+  bool latent = source.hasKey(hyper.prefix + "attention.kv_lora_rank");
+  if (hyper.headDim == 0 || (uint64_t(hyper.headDim) != valueDim && !latent))
     builder.fail(makeError("{0}: keys of {1} and values of {2} numbers a head; only equal, "
                            "positive sizes can be compiled",
                            source.fileName(), hyper.headDim, valueDim));
@@ -49,13 +51,6 @@ static void readHeads(ModelBuilder &builder, Hyper &hyper) {
     builder.fail(makeError("{0}: {1}attention.head_count {2} is not a multiple of "
                            "head_count_kv {3}",
                            source.fileName(), hyper.prefix, hyper.heads, hyper.kvHeads));
-}
-
-static void refuse(ModelBuilder &builder, const std::string &key, const char *what) {
-  uint64_t value = builder.unwrap<uint64_t>(builder.source().getUIntOr(key, 0), 0);
-  if (value != 0)
-    builder.fail(makeError("{0}: {1} is {2}: {3} can't be compiled yet",
-                           builder.source().fileName(), key, value, what));
 }
 
 // Keys that change what attention computes; leaving them out would give
@@ -66,10 +61,6 @@ static void refuseOtherAttention(ModelBuilder &builder, const Hyper &hyper) {
     builder.fail(makeError("{0}: {1}attention.causal is false: only models that read from left to "
                            "right can be compiled",
                            source.fileName(), hyper.prefix));
-  // A window as large as the context hides nothing.
-  std::string window = hyper.prefix + "attention.sliding_window";
-  if (builder.unwrap<uint64_t>(source.getUIntOr(window, 0), 0) < uint64_t(hyper.context))
-    refuse(builder, window, "attention to a window of tokens");
   std::string key = hyper.prefix + "attn_logit_softcapping";
   double cap = builder.unwrap<double>(source.getFloatOr(key, 0), 0);
   if (cap != 0)
@@ -99,6 +90,17 @@ static void checkVocabulary(ModelBuilder &builder, int64_t rows) {
                            builder.source().fileName(), (*tokens)->size(), rows));
 }
 
+// The last layers of some models only guess tokens further ahead.
+static void leaveOutGuesses(ModelBuilder &builder, Hyper &hyper) {
+  int64_t count = builder.unwrap<uint64_t>(
+      builder.source().getUIntOr(hyper.prefix + "nextn_predict_layers", 0, 0, hyper.layers - 1), 0);
+  for (int64_t i = hyper.layers - count; i < hyper.layers; ++i)
+    for (const TensorInfo &tensor : builder.source().tensors())
+      if (tensor.name.starts_with("blk." + std::to_string(i) + "."))
+        builder.markUsed(tensor.name);
+  hyper.layers -= count;
+}
+
 Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
   const ModelSource &source = builder.source();
   Hyper hyper;
@@ -109,12 +111,18 @@ Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
   hyper.context = number("context_length", 1u << 30);
   hyper.embedding = number("embedding_length", 1 << 20);
   hyper.layers = number("block_count", 1 << 12);
+  leaveOutGuesses(builder, hyper);
   hyper.feedForward = builder.unwrap<uint64_t>(
       sameForAllLayers(source, hyper.prefix + "feed_forward_length", 0, 1 << 22), 1);
   if (hyper.feedForward == 0)
     builder.fail(makeError("{0}: the key {1}feed_forward_length is missing", source.fileName(),
                            hyper.prefix));
   readHeads(builder, hyper);
+  // A window as large as the context hides nothing.
+  hyper.window = builder.unwrap<uint64_t>(
+      source.getUIntOr(hyper.prefix + "attention.sliding_window", 0, 0, 1u << 30), 0);
+  if (hyper.window >= hyper.context)
+    hyper.window = 0;
   double eps = builder.unwrap<double>(
       source.requireFloat(hyper.prefix + "attention.layer_norm_rms_epsilon"), 1e-5);
   if (!(eps >= 0 && eps < 1))
@@ -122,7 +130,6 @@ Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
                            "from 0 to 1",
                            source.fileName(), hyper.prefix, eps));
   hyper.eps = float(eps);
-  refuse(builder, hyper.prefix + "expert_count", "a mixture of experts");
   refuseOtherAttention(builder, hyper);
   hyper.logitCap = readLogitCap(builder, hyper);
 

@@ -15,8 +15,9 @@ struct Hyper {
   int64_t heads = 0;
   int64_t kvHeads = 0; // divides heads
   int64_t headDim = 0;
+  int64_t window = 0; // of layers that don't see all tokens; 0: none
   float eps = 0;
-  float logitCap = 0; // of the logits; 0: none
+  float logitCap = 0;     // of the logits; 0: none
   int64_t vocabulary = 0; // rows of the embedding matrix
 };
 

@@ -67,9 +67,10 @@ bool ModelBuilder::hasTensor(const llvm::Twine &name) const {
 
 void ModelBuilder::markUsed(const llvm::Twine &name) { used.insert(name.str()); }
 
-// `shape` is in the order of the IR: rows, then columns.
+// `shape` is in the order of the IR: rows, then columns. A vector is one of
+// all values, whatever the shape.
 Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape,
-                          const RowView *view, bool flat) {
+                          const RowView *view, bool isVector) {
   std::string key = name;
   if (view)
     key += llvm::formatv(" {0} {1} {2}", view->first, view->run, view->stride).str();
@@ -83,7 +84,7 @@ Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape
   if (auto tensor = from.requireTensor(name, sizes)) {
     format = (*tensor)->format->name;
     // Vectors become constants; a quantized one would be no more than a typo.
-    if ((flat || shape.size() == 1) && (*tensor)->format->kind == ElementKind::Quantized)
+    if (isVector && (*tensor)->format->kind == ElementKind::Quantized)
       fail(makeError(
           "{0}: tensor {1} is a vector in the format {2}; vectors must be in a float format",
           from.fileName(), quote(name), format));
@@ -92,8 +93,8 @@ Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape
   }
   used.insert(name);
   auto type = mlir::RankedTensorType::get(shape, builder.getF32Type());
-  if (flat)
-    type = mlir::RankedTensorType::get({shape[0] * shape[1]}, builder.getF32Type());
+  if (isVector)
+    type = type.clone({type.getNumElements()});
   auto where = mlir::NameLoc::get(builder.getStringAttr(name));
   mlir::DenseI64ArrayAttr rows;
   if (view)
@@ -112,11 +113,15 @@ Value ModelBuilder::matrix(const llvm::Twine &name, int64_t rows, int64_t cols,
 }
 
 Value ModelBuilder::vector(const llvm::Twine &name, int64_t count) {
-  return named(name.str(), {count});
+  return named(name.str(), {count}, nullptr, /*isVector=*/true);
 }
 
-Value ModelBuilder::flatMatrix(const llvm::Twine &name, int64_t rows, int64_t cols) {
-  return named(name.str(), {rows, cols}, nullptr, /*flat=*/true);
+Value ModelBuilder::stack(const llvm::Twine &name, int64_t count, int64_t rows, int64_t cols) {
+  return named(name.str(), {count, rows, cols});
+}
+
+Value ModelBuilder::vectors(const llvm::Twine &name, int64_t rows, int64_t cols) {
+  return named(name.str(), {rows, cols}, nullptr, /*isVector=*/true);
 }
 
 std::vector<float> ModelBuilder::readVector(const llvm::Twine &name, int64_t count) {

@@ -60,10 +60,12 @@ public:
   mlir::Value vector(const llvm::Twine &name, int64_t count);
   // `rows` rows of a larger matrix.
   mlir::Value matrix(const llvm::Twine &name, int64_t rows, int64_t cols, const RowView &view);
-  // All values of a small matrix, row by row.
-  mlir::Value flatMatrix(const llvm::Twine &name, int64_t rows, int64_t cols);
   // The values of a vector, for what the compiler computes from them.
   std::vector<float> readVector(const llvm::Twine &name, int64_t count);
+  // `count` matrices of that shape one after the other.
+  mlir::Value stack(const llvm::Twine &name, int64_t count, int64_t rows, int64_t cols);
+  // A matrix in the file, as one vector of all its values.
+  mlir::Value vectors(const llvm::Twine &name, int64_t rows, int64_t cols);
 
   mlir::Value input(lm::InputKind kind);
   mlir::Value constant(llvm::StringRef name, llvm::ArrayRef<float> values);
@@ -96,7 +98,7 @@ public:
 
 private:
   mlir::Value named(const std::string &name, llvm::ArrayRef<int64_t> shape,
-                    const RowView *view = nullptr, bool flat = false);
+                    const RowView *view = nullptr, bool isVector = false);
   llvm::Error checkAllUsed() const;
 
   const ModelSource &from;

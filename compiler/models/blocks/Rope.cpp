@@ -102,7 +102,8 @@ private:
     auto grown = [&](double by) { return factor <= 1 ? 1 : 0.1 * by * std::log(factor) + 1; };
     double byAll = number("yarn_log_multiplier", 0, 0, 1e3);
     double magnitudeOf = byAll == 0 ? grown(1) : grown(1) / grown(byAll);
-    magnitude = float(number("attn_factor", magnitudeOf, 1e-3, 1e3));
+    if (options.grows)
+      magnitude = float(number("attn_factor", magnitudeOf, 1e-3, 1e3));
   }
 
   void longrope() {

@@ -17,6 +17,8 @@ struct RopeOptions {
   bool scaled = true;
   // Whether the limits of yarn's ramp are rounded to whole numbers.
   bool roundedRamp = true;
+  // Whether cosines and sines grow with yarn.
+  bool grows = true;
   // Growth of the magnitude, see lm.rope_angles.
   float growth = 0;
   int64_t period = 1;

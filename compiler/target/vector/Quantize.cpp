@@ -7,6 +7,7 @@
 #include "compiler/target/vector/Pieces.h"
 #include "compiler/target/vector/VectorLowering.h"
 #include "dialects/pack/ActLayout.h"
+#include "dialects/pack/RoutesLayout.h"
 
 namespace izhc {
 
@@ -71,7 +72,11 @@ void Quantize::emit() {
   k.loop(frame.begin, frame.end, 1, [&](Value unit) {
     Value source = unit;
     if (op.getIndices()) {
-      Value at = k.at(frame.address(op.getIndices()), k.mul(unit, 4));
+      auto routes = dyn_cast<pack::RoutesType>(op.getIndices().getType());
+      Value at = k.at(frame.address(op.getIndices()),
+                      k.mul(unit, routes ? pack::RoutesLayout::kPairBytes : 4));
+      if (routes)
+        at = k.at(at, pack::RoutesLayout(routes).pairs());
       source = k.extendS(k.load(k.i32(), at, 4), k.i64());
     }
     row = k.at(input, k.mul(source, 4 * width));

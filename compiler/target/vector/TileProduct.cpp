@@ -20,10 +20,12 @@ static bool flips(const KernelFrame &frame, const FormatSpec &format, pack::ActT
 }
 
 TileProduct::TileProduct(KernelFrame &frame, const FormatSpec &format, pack::ActType type,
-                         int64_t cols, Value scratch)
+                         int64_t cols, Value scratch, int64_t rowStride)
     : frame(frame), k(frame.k),
       reader(frame.k, format, frame.machine.lanes, flips(frame, format, type)), type(type),
       act(type), cols(cols), lanes(frame.machine.lanes), scratch(scratch) {
+  if (rowStride)
+    act.stride = rowStride;
   if (type.getKind() == pack::ActKind::F32)
     return;
   bool by16 = format.subWeights == 16;

@@ -16,8 +16,9 @@ public:
   // Sub-scales of a unit of 256, then its codes where they are expanded.
   static constexpr int64_t kScratchBytes =
       WeightReader::kCodesInScratch + 256 * PackedLayout::kTileRows;
+  // `rowStride`: from one row's record to the next (0: they lie side by side).
   TileProduct(KernelFrame &frame, const FormatSpec &format, pack::ActType act, int64_t cols,
-              Value scratch);
+              Value scratch, int64_t rowStride = 0);
 
   int64_t tileBytes() const { return reader.layout.tileBytes(cols); }
   int64_t actStride() const { return act.stride; }

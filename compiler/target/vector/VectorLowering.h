@@ -37,6 +37,12 @@ struct KernelFrame : KernelFrameBase {
 // Emitters: each writes the loop over units begin..end at the frame's builder.
 llvm::LogicalResult emitEmbed(KernelFrame &frame, pack::EmbedOp op);
 llvm::LogicalResult emitRopeTable(KernelFrame &frame, pack::RopeTableOp op);
+llvm::LogicalResult emitHeadMatmul(KernelFrame &frame, pack::HeadMatmulOp op);
+llvm::LogicalResult emitJoin(KernelFrame &frame, pack::JoinOp op);
+llvm::LogicalResult emitScaleRows(KernelFrame &frame, pack::ScaleRowsOp op);
+llvm::LogicalResult emitRoute(KernelFrame &frame, pack::RouteOp op);
+llvm::LogicalResult emitExpertGate(KernelFrame &frame, pack::ExpertGateOp op);
+llvm::LogicalResult emitExpertSum(KernelFrame &frame, pack::ExpertSumOp op);
 llvm::LogicalResult emitQuantize(KernelFrame &frame, pack::QuantizeOp op);
 llvm::LogicalResult emitMatmul(KernelFrame &frame, pack::MatmulOp op);
 llvm::LogicalResult emitMatmulHeads(KernelFrame &frame, pack::MatmulHeadsOp op);

@@ -2,6 +2,7 @@
 // where the first one stood; the operands of the others are moved up to it,
 // which is possible where they name weights.
 
+#include "compiler/formats/Format.h"
 #include "compiler/transforms/lm/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -23,8 +24,17 @@ bool moveBefore(mlir::Value value, mlir::Operation *op) {
   return true;
 }
 
+// Products with float weights read other activations than those with encoded
+// ones; together they would all read floats.
+bool isFloat(mlir::Value weight) {
+  auto source = weight.getDefiningOp<lm::WeightOp>();
+  const FormatSpec *format = source ? findFormat(source.getFormat()) : nullptr;
+  return format && format->kind != ElementKind::Quantized;
+}
+
 bool canMerge(lm::LinearOp first, lm::LinearOp op) {
-  if (first->getBlock() != op->getBlock() || first.getBiases().empty() != op.getBiases().empty())
+  if (first->getBlock() != op->getBlock() || first.getBiases().empty() != op.getBiases().empty() ||
+      isFloat(first.getWeights().front()) != isFloat(op.getWeights().front()))
     return false;
   return llvm::all_of(llvm::drop_begin(op->getOperands()),
                       [&](mlir::Value operand) { return moveBefore(operand, first); });

@@ -25,7 +25,8 @@ def MergeProjections : Pass<"izh-merge-projections", "::mlir::func::FuncOp"> {
   let description = [{
     Ops `lm.linear` with the same input become one with several matrices, so
     that later passes choose one form of activations for all of them. Products
-    with biases and products without stay apart.
+    with biases and products without stay apart, and so do float weights and
+    encoded ones.
 
     ```
     %q = lm.linear %x weights(%a)

@@ -23,12 +23,14 @@ struct FuseNorm : mlir::OpRewritePattern<pack::QuantizeOp> {
 
   llvm::LogicalResult matchAndRewrite(pack::QuantizeOp op,
                                       mlir::PatternRewriter &rewriter) const override {
-    if (op.getNorm() || op.getIndices())
+    if (op.getNorm() ||
+        (op.getIndices() && !llvm::isa<pack::RoutesType>(op.getIndices().getType())))
       return rewriter.notifyMatchFailure(op, "has a norm or a selection already");
     auto norm = op.getInput().getDefiningOp<lm::RmsNormOp>();
     if (!norm)
       return rewriter.notifyMatchFailure(op, "input is no norm");
-    if (int64_t(norm.getOver()) != lm::widthOf(norm.getInput()))
+    if (int64_t(norm.getOver()) != lm::widthOf(norm.getInput()) ||
+        (!op.getIndices() && op.getPerToken() > 1))
       return rewriter.notifyMatchFailure(op, "the norm is not over whole rows");
     mlir::Value scale = norm.getScale();
     if (!scale)

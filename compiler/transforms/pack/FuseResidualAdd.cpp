@@ -69,10 +69,37 @@ struct Fuse : mlir::OpRewritePattern<lm::AddOp> {
   }
 };
 
+// The same for sums over experts.
+struct FuseExperts : mlir::OpRewritePattern<lm::AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  llvm::LogicalResult matchAndRewrite(lm::AddOp op,
+                                      mlir::PatternRewriter &rewriter) const override {
+    for (auto [residual, value] :
+         {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}}) {
+      auto scale = value.getDefiningOp<lm::ScaleOp>();
+      mlir::Value source = scale ? scale.getInput() : value;
+      auto sum = source.getDefiningOp<pack::ExpertSumOp>();
+      if (!sum || sum.getEpilogue() != pack::Epilogue::Store || !sum->hasOneUse() ||
+          (scale && !scale->hasOneUse()) || !diesAt(residual, op))
+        continue;
+      rewriter.replaceOpWithNewOp<pack::ExpertSumOp>(
+          op, op.getType(), sum.getAct(), sum.getRoutes(), sum.getWeight(), sum.getBias(), residual,
+          pack::EpilogueAttr::get(getContext(), pack::Epilogue::Add),
+          scale ? scale.getFactorAttr() : sum.getScaleAttr(), mlir::Value());
+      if (scale)
+        rewriter.eraseOp(scale);
+      rewriter.eraseOp(sum);
+      return mlir::success();
+    }
+    return rewriter.notifyMatchFailure(op, "no operand is a sum over experts of its own");
+  }
+};
+
 struct FuseResidualAdd : impl::FuseResidualAddBase<FuseResidualAdd> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<Fuse>(&getContext());
+    patterns.add<Fuse, FuseExperts>(&getContext());
     if (failed(mlir::applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

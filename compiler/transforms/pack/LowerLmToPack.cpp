@@ -19,8 +19,8 @@ using mlir::Value;
 
 struct Lowering {
   bool exact = false;
-  // The encoded form of each matrix.
-  llvm::DenseMap<Value, Value> matrices;
+  // The encoded form of each matrix, and what became of each choice of experts.
+  llvm::DenseMap<Value, Value> matrices, routes;
 
   LogicalResult lower(lm::WeightOp op) {
     mlir::OpBuilder builder(op);
@@ -36,14 +36,15 @@ struct Lowering {
     if (!format)
       return op.emitError("tensor '")
              << op.getName() << "' has the unknown format '" << op.getFormat() << "'";
-    int64_t rows = type.getDimSize(0), cols = type.getDimSize(1);
+    int64_t count = type.getRank() == 3 ? type.getDimSize(0) : 1;
+    int64_t rows = type.getShape().drop_back().back(), cols = type.getShape().back();
     if (cols % format->blockWeights != 0)
       return op.emitError("tensor '")
              << op.getName() << "' has " << cols << " columns, but its format '" << op.getFormat()
              << "' needs a multiple of " << format->blockWeights;
-    auto packed = pack::WeightType::get(op.getContext(), rows, cols, op.getFormatAttr());
+    auto packed = pack::WeightType::get(op.getContext(), rows, cols, op.getFormatAttr(), count);
     matrices[op] = pack::PackWeightOp::create(builder, op.getLoc(), packed, op.getNameAttr(),
-                                               op.getViewAttr());
+                                              op.getViewAttr());
     return mlir::success();
   }
 
@@ -104,9 +105,9 @@ struct Lowering {
     }
     pack::RowSet rows = rowSetOf(op.getInput());
     auto act = chooseActType(op.getContext(), lm::widthOf(op.getInput()), formats, exact);
-    auto quantize = pack::QuantizeOp::create(builder, op.getLoc(), act, op.getInput(), Value(),
-                                             Value(), builder.getF32FloatAttr(0.0f),
-                                             pack::RowSetAttr::get(op.getContext(), rows), Value());
+    auto quantize = pack::QuantizeOp::create(
+        builder, op.getLoc(), act, op.getInput(), Value(), Value(), builder.getF32FloatAttr(0.0f),
+        pack::RowSetAttr::get(op.getContext(), rows), Value(), builder.getI64IntegerAttr(1));
     for (size_t i = 0; i < weights.size(); ++i) {
       mlir::ValueRange biases;
       if (!op.getBiases().empty())
@@ -117,6 +118,81 @@ struct Lowering {
           builder.getF32FloatAttr(1.0f), pack::RowSetAttr::get(op.getContext(), rows), Value());
       op.getResult(i).replaceAllUsesWith(matmul.getResult());
     }
+    op.erase();
+    return mlir::success();
+  }
+
+  LogicalResult lower(lm::HeadLinearOp op) {
+    Value weight = matrices.lookup(op.getWeight());
+    if (!weight)
+      return op.emitError("multiplies with matrices that are no tensors of the file");
+    mlir::OpBuilder builder(op);
+    auto type = llvm::cast<pack::WeightType>(weight.getType());
+    auto act = chooseActType(op.getContext(), type.getCols(), type.getFormat().getValue(), exact);
+    auto tokens = pack::RowSetAttr::get(op.getContext(), pack::RowSet::Tokens);
+    Value rows = pack::QuantizeOp::create(builder, op.getLoc(), act, op.getInput(), Value(),
+                                          Value(), builder.getF32FloatAttr(0.0f), tokens, Value(),
+                                          builder.getI64IntegerAttr(type.getCount()))
+                     .getResult();
+    auto product =
+        pack::HeadMatmulOp::create(builder, op.getLoc(), op.getType(), rows, weight, Value());
+    op.replaceAllUsesWith(product.getResult());
+    op.erase();
+    return mlir::success();
+  }
+
+  LogicalResult lower(lm::RouteOp op) {
+    mlir::OpBuilder builder(op);
+    mlir::MLIRContext *context = op.getContext();
+    lm::RoutesType type = op.getResult().getType();
+    routes[op] =
+        pack::RouteOp::create(builder, op.getLoc(),
+                              pack::RoutesType::get(context, type.getExperts(), type.getChosen()),
+                              op.getRatings(), op.getBias(),
+                              pack::ScoreAttr::get(context, pack::Score(op.getScore())),
+                              op.getNormalizeAttr(), op.getScaleAttr(), op.getGroupsAttr(),
+                              op.getGroupChosenAttr(), op.getGroupBestAttr(), Value())
+            .getResult();
+    return mlir::success();
+  }
+
+  // Rows as records for products with `weights`, one for each pair.
+  Value quantizePairs(mlir::OpBuilder &builder, lm::ExpertsOp op, Value input, Value indices,
+                      llvm::ArrayRef<Value> weights) {
+    llvm::SmallVector<llvm::StringRef> formats;
+    for (Value weight : weights)
+      formats.push_back(llvm::cast<pack::WeightType>(weight.getType()).getFormat().getValue());
+    auto act = chooseActType(op.getContext(), lm::widthOf(input), formats, exact);
+    return pack::QuantizeOp::create(
+               builder, op.getLoc(), act, input, Value(), indices, builder.getF32FloatAttr(0.0f),
+               pack::RowSetAttr::get(op.getContext(), pack::RowSet::Tokens), Value(),
+               builder.getI64IntegerAttr(op.getRoutes().getType().getChosen()))
+        .getResult();
+  }
+
+  LogicalResult lower(lm::ExpertsOp op) {
+    mlir::OpBuilder builder(op);
+    mlir::MLIRContext *context = op.getContext();
+    Value table = routes.lookup(op.getRoutes());
+    Value gate = matrices.lookup(op.getGate()), up = matrices.lookup(op.getUp());
+    Value down = matrices.lookup(op.getDown());
+    if (!table || !gate || !up || !down)
+      return op.emitError("multiplies with matrices that are no tensors of the file");
+    mlir::ValueRange biases = op.getBiases();
+    int64_t hidden = llvm::cast<pack::WeightType>(gate.getType()).getRows();
+    Value rows = quantizePairs(builder, op, op.getInput(), table, {gate, up});
+    Value gated = pack::ExpertGateOp::create(
+                      builder, op.getLoc(), lm::rowsType(context, hidden), rows, table,
+                      mlir::ValueRange{gate, up}, biases.empty() ? biases : biases.take_front(2),
+                      pack::GatingAttr::get(context, pack::Gating(op.getGating())),
+                      op.getAlphaAttr(), op.getLimitAttr(), Value())
+                      .getResult();
+    rows = quantizePairs(builder, op, gated, Value(), {down});
+    auto sum = pack::ExpertSumOp::create(builder, op.getLoc(), op.getType(), rows, table, down,
+                                         biases.empty() ? Value() : biases.back(), Value(),
+                                         pack::EpilogueAttr::get(context, pack::Epilogue::Store),
+                                         builder.getF32FloatAttr(1.0f), Value());
+    op.replaceAllUsesWith(sum.getResult());
     op.erase();
     return mlir::success();
   }
@@ -132,13 +208,17 @@ struct LowerLmToPack : impl::LowerLmToPackBase<LowerLmToPack> {
     getOperation().walk([&](mlir::Operation *op) { ops.push_back(op); });
     for (mlir::Operation *op : ops) {
       auto lower = [&](auto typed) { return lowering.lower(typed); };
-      LogicalResult result = llvm::TypeSwitch<mlir::Operation *, LogicalResult>(op)
-                                 .Case<lm::WeightOp, lm::ConstantOp, lm::InputOp, lm::EmbedOp,
-                                       lm::RopeAnglesOp, lm::LinearOp>(lower)
-                                 .Default([](mlir::Operation *) { return mlir::success(); });
+      LogicalResult result =
+          llvm::TypeSwitch<mlir::Operation *, LogicalResult>(op)
+              .Case<lm::WeightOp, lm::ConstantOp, lm::InputOp, lm::EmbedOp, lm::RopeAnglesOp,
+                    lm::LinearOp, lm::HeadLinearOp, lm::RouteOp, lm::ExpertsOp>(lower)
+              .Default([](mlir::Operation *) { return mlir::success(); });
       if (failed(result))
         return signalPassFailure();
     }
+    for (auto &[route, table] : lowering.routes)
+      if (route.use_empty())
+        route.getDefiningOp()->erase();
     for (auto &[matrix, packed] : lowering.matrices)
       if (matrix.use_empty())
         matrix.getDefiningOp()->erase();

@@ -199,6 +199,26 @@ struct LowerRope : OpRewritePattern<lm::RopeOp> {
   }
 };
 
+struct LowerScaleRows : OpRewritePattern<lm::ScaleRowsOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(lm::ScaleRowsOp op, PatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<pack::ScaleRowsOp>(op, op.getType(), op.getInput(), op.getFactors(),
+                                                   Value());
+    return mlir::success();
+  }
+};
+
+struct LowerJoin : OpRewritePattern<lm::JoinOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(lm::JoinOp op, PatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<pack::JoinOp>(op, op.getType(), op.getLhs(), op.getRhs(),
+                                              op.getHeadsAttr(), Value());
+    return mlir::success();
+  }
+};
+
 // A cache, its writers and its readers change their types together.
 struct LowerState : OpRewritePattern<lm::StateOp> {
   LowerState(mlir::MLIRContext *context, int64_t bits) : OpRewritePattern(context), bits(bits) {}
@@ -212,8 +232,8 @@ struct LowerState : OpRewritePattern<lm::StateOp> {
         return rewriter.notifyMatchFailure(op, "the old cache is read");
     if (!fits(type, bits))
       return rewriter.notifyMatchFailure(op, "the heads can't be cut into blocks");
-    Value cache = pack::PackStateOp::create(rewriter, op.getLoc(), cacheType(type, bits),
-                                            op.getNameAttr());
+    Value cache =
+        pack::PackStateOp::create(rewriter, op.getLoc(), cacheType(type, bits), op.getNameAttr());
     for (mlir::Operation *user : llvm::make_early_inc_range(op->getUsers()))
       lowerAppend(rewriter, llvm::cast<lm::AppendOp>(user), cache);
     rewriter.eraseOp(op);
@@ -302,10 +322,10 @@ struct LowerRows : impl::LowerRowsBase<LowerRows> {
     if (!fit)
       return signalPassFailure();
     mlir::RewritePatternSet patterns(&getContext());
-    patterns
-        .add<LowerBend<lm::SiluOp>, LowerBend<lm::GeluOp>, LowerBend<lm::SigmoidOp>, LowerMul,
-             LowerScale, LowerSoftCap, LowerSlice, LowerNorm, LowerScaledNorm, LowerAdd, LowerRope, LowerShortConv, LowerDeltaRule>(
-            &getContext());
+    patterns.add<LowerBend<lm::SiluOp>, LowerBend<lm::GeluOp>, LowerBend<lm::SigmoidOp>, LowerMul,
+                 LowerScale, LowerSoftCap, LowerSlice, LowerNorm, LowerScaledNorm, LowerAdd,
+                 LowerRope, LowerShortConv, LowerDeltaRule, LowerJoin, LowerScaleRows>(
+        &getContext());
     patterns.add<LowerState>(&getContext(), cacheBits);
     if (failed(mlir::applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();

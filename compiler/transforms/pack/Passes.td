@@ -17,7 +17,9 @@ def LowerLmToPack : PackPass<"izh-lower-lm-to-pack"> {
     32: `block32`; blocks of 256: `block256`; matrices that want different
     forms: `f32`) and makes one `pack.quantize` for it and one `pack.matmul` for each
     of its matrices. Embedding, rope angles, inputs, weights and vectors become
-    their `pack` counterparts. The other ops stay `lm` ops: the passes that
+    their `pack` counterparts. The choice of experts becomes `pack.route`; their
+    feed-forward parts become `pack.expert_gate` and `pack.expert_sum` with a
+    quantization of one row a pair before each. The other ops stay `lm` ops: the passes that
     follow make them a part of a `pack` op, since they have no kernel of their own.
 
     ```
@@ -88,8 +90,8 @@ def FuseGate : PackPass<"izh-fuse-gate"> {
 def FuseResidualAdd : PackPass<"izh-fuse-residual-add"> {
   let summary = "makes an addition of rows the epilogue of a product";
   let description = [{
-    The product adds to the old rows in place, so the old rows must have no
-    reader after it. A scale of the product goes along.
+    The product, or the sum of experts' products, adds to the old rows in place,
+    so the old rows must have no reader after it. A scale goes along.
 
     ```
     %y = pack.matmul %a weights(%w)    =>  %z = pack.matmul %a weights(%w) residual %x

@@ -20,7 +20,8 @@ bool sameCodes(pack::QuantizeOp a, pack::QuantizeOp b) {
   return a->getBlock() == b->getBlock() && a.getInput() == b.getInput() &&
          a.getNorm() == b.getNorm() && a.getIndices() == b.getIndices() &&
          a.getEpsAttr() == b.getEpsAttr() && a.getRowSet() == b.getRowSet() &&
-         typeOf(a).getKind() == typeOf(b).getKind() && typeOf(a).getWidth() == typeOf(b).getWidth();
+         a.getPerToken() == b.getPerToken() && typeOf(a).getKind() == typeOf(b).getKind() &&
+         typeOf(a).getWidth() == typeOf(b).getWidth();
 }
 
 struct ShareQuantize : impl::ShareQuantizeBase<ShareQuantize> {

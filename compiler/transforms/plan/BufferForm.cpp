@@ -41,11 +41,48 @@ void create(OpBuilder &builder, pack::RopeTableOp op, Arguments from) {
                             from.one());
 }
 
+void create(OpBuilder &builder, pack::HeadMatmulOp op, Arguments from) {
+  Value act = from.one(), weight = from.one();
+  pack::HeadMatmulOp::create(builder, op.getLoc(), mlir::Type(), act, weight, from.one());
+}
+
+void create(OpBuilder &builder, pack::JoinOp op, Arguments from) {
+  Value lhs = from.one(), rhs = from.one();
+  pack::JoinOp::create(builder, op.getLoc(), mlir::Type(), lhs, rhs, op.getHeadsAttr(), from.one());
+}
+
+void create(OpBuilder &builder, pack::ScaleRowsOp op, Arguments from) {
+  Value input = from.one(), factors = from.one();
+  pack::ScaleRowsOp::create(builder, op.getLoc(), mlir::Type(), input, factors, from.one());
+}
+
+void create(OpBuilder &builder, pack::RouteOp op, Arguments from) {
+  Value ratings = from.one(), bias = from.where(op.getBias());
+  pack::RouteOp::create(builder, op.getLoc(), mlir::Type(), ratings, bias, op.getScoreAttr(),
+                        op.getNormalizeAttr(), op.getScaleAttr(), op.getGroupsAttr(),
+                        op.getGroupChosenAttr(), op.getGroupBestAttr(), from.one());
+}
+
+void create(OpBuilder &builder, pack::ExpertGateOp op, Arguments from) {
+  Value act = from.one(), routes = from.one();
+  ValueRange weights = from.many(op.getWeights().size());
+  ValueRange biases = from.many(op.getBiases().size());
+  pack::ExpertGateOp::create(builder, op.getLoc(), mlir::Type(), act, routes, weights, biases,
+                             op.getGatingAttr(), op.getAlphaAttr(), op.getLimitAttr(), from.one());
+}
+
+void create(OpBuilder &builder, pack::ExpertSumOp op, Arguments from) {
+  Value act = from.one(), routes = from.one(), weight = from.one();
+  Value bias = from.where(op.getBias());
+  pack::ExpertSumOp::create(builder, op.getLoc(), mlir::Type(), act, routes, weight, bias, Value(),
+                            op.getEpilogueAttr(), op.getScaleAttr(), from.one());
+}
+
 void create(OpBuilder &builder, pack::QuantizeOp op, Arguments from) {
   Value input = from.one(), norm = from.where(op.getNorm());
   Value indices = from.where(op.getIndices());
   pack::QuantizeOp::create(builder, op.getLoc(), mlir::Type(), input, norm, indices,
-                           op.getEpsAttr(), op.getRowSetAttr(), from.one());
+                           op.getEpsAttr(), op.getRowSetAttr(), from.one(), op.getPerTokenAttr());
 }
 
 void create(OpBuilder &builder, pack::MatmulOp op, Arguments from) {
@@ -126,13 +163,21 @@ void create(OpBuilder &builder, pack::DeltaRuleOp op, Arguments from) {
 } // namespace
 
 bool hasKernel(mlir::Operation *op) {
+  if (llvm::isa<pack::ScaleRowsOp, pack::HeadMatmulOp, pack::JoinOp, pack::RouteOp,
+                pack::ExpertGateOp, pack::ExpertSumOp>(op))
+    return true;
   return llvm::isa<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp,
                    pack::MatmulHeadsOp, pack::AttentionOp, pack::MergeOp, pack::MapOp, pack::NormOp,
-                   pack::RopeOp, pack::AppendOp, pack::ShortConvOp,
-                   pack::DeltaRuleOp>(op);
+                   pack::RopeOp, pack::AppendOp, pack::ShortConvOp, pack::DeltaRuleOp>(op);
 }
 
 llvm::SmallVector<Value> boundOperands(mlir::Operation *op) {
+  if (auto sum = llvm::dyn_cast<pack::ExpertSumOp>(op)) {
+    llvm::SmallVector<Value> operands{sum.getAct(), sum.getRoutes(), sum.getWeight()};
+    if (sum.getBias())
+      operands.push_back(sum.getBias());
+    return operands;
+  }
   if (auto append = llvm::dyn_cast<pack::AppendOp>(op))
     return {append.getKeys(), append.getValues(), append.getSlots()};
   // What is written in place is no operand of the kernel.
@@ -149,6 +194,8 @@ llvm::SmallVector<Value> boundOperands(mlir::Operation *op) {
 
 void createBufferForm(OpBuilder &builder, mlir::Operation *op, ValueRange arguments) {
   llvm::TypeSwitch<mlir::Operation *>(op)
+      .Case<pack::ScaleRowsOp, pack::HeadMatmulOp, pack::JoinOp, pack::RouteOp, pack::ExpertGateOp,
+            pack::ExpertSumOp>([&](auto typed) { create(builder, typed, Arguments(arguments)); })
       .Case<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp, pack::MatmulHeadsOp,
             pack::AttentionOp, pack::MergeOp, pack::MapOp, pack::NormOp, pack::RopeOp,
             pack::AppendOp, pack::ShortConvOp, pack::DeltaRuleOp>(

@@ -32,6 +32,26 @@ pack::RowSet rowSetOf(mlir::Operation *op) {
   return set ? set.getValue() : pack::RowSet::Tokens;
 }
 
+// Rows of the result for each row of its set.
+int64_t rowsPerToken(mlir::Operation *op) {
+  if (auto quantize = llvm::dyn_cast<pack::QuantizeOp>(op))
+    return quantize.getPerToken();
+  if (auto gate = llvm::dyn_cast<pack::ExpertGateOp>(op))
+    return llvm::cast<pack::RoutesType>(gate.getRoutes().getType()).getChosen();
+  return 1;
+}
+
+// The rows that the op changes in place, or null.
+Value residualOf(mlir::Operation *op) {
+  if (auto matmul = llvm::dyn_cast<pack::MatmulOp>(op))
+    return matmul.getResidual();
+  if (auto sum = llvm::dyn_cast<pack::ExpertSumOp>(op))
+    return sum.getResidual();
+  if (auto merge = llvm::dyn_cast<pack::MergeOp>(op))
+    return merge.getRows();
+  return {};
+}
+
 class Outliner {
 public:
   Outliner(mlir::ModuleOp module, int64_t maxOutputs)
@@ -63,11 +83,9 @@ private:
 FailureOr<Place> Outliner::placeResult(mlir::Operation *op) {
   if (auto append = llvm::dyn_cast<pack::AppendOp>(op))
     return placement.find(append.getCache(), op);
-  auto matmul = llvm::dyn_cast<pack::MatmulOp>(op);
-  auto merge = llvm::dyn_cast<pack::MergeOp>(op);
-  Value residual = matmul ? matmul.getResidual() : merge ? merge.getRows() : Value();
+  Value residual = residualOf(op);
   if (!residual)
-    return placement.addBuffer(op->getResult(0).getType(), rowSetOf(op));
+    return placement.addBuffer(op->getResult(0).getType(), rowSetOf(op), rowsPerToken(op));
   for (mlir::Operation *user : residual.getUsers())
     if (user != op && op->isBeforeInBlock(user))
       return op->emitError("overwrites rows that are read later");

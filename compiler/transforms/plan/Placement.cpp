@@ -5,6 +5,7 @@
 #include "compiler/formats/PackedLayout.h"
 #include "compiler/transforms/Limits.h"
 #include "dialects/pack/ActLayout.h"
+#include "dialects/pack/RoutesLayout.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -27,14 +28,16 @@ int64_t Placement::tileBytes(pack::WeightType type) {
   return layoutOf(type).tileBytes(type.getCols());
 }
 
-Place Placement::addBuffer(mlir::Type type, pack::RowSet rowSet) {
-  return addBuffer(type, rowSet == pack::RowSet::Tokens ? kMaxTokens : maxOutputs);
+Place Placement::addBuffer(mlir::Type type, pack::RowSet rowSet, int64_t perToken) {
+  return addBuffer(type, perToken * (rowSet == pack::RowSet::Tokens ? kMaxTokens : maxOutputs));
 }
 
 Place Placement::addBuffer(mlir::Type type, int64_t rows) {
   Place place;
   place.type = type;
-  if (auto act = llvm::dyn_cast<pack::ActType>(type)) {
+  if (auto routes = llvm::dyn_cast<pack::RoutesType>(type)) {
+    place.size = pack::RoutesLayout(routes).bytes(rows);
+  } else if (auto act = llvm::dyn_cast<pack::ActType>(type)) {
     place.size = rows * pack::ActLayout(act).stride;
   } else {
     auto shape = llvm::cast<mlir::ShapedType>(type);
@@ -51,8 +54,8 @@ Place Placement::placeWeight(pack::PackWeightOp op) {
   if (!isNew)
     return known->second;
   auto type = llvm::cast<pack::WeightType>(op.getResult().getType());
-  Place place{plan::Space::Weights, 0, layoutOf(type).matrixBytes(type.getRows(), type.getCols()),
-              type};
+  int64_t bytes = type.getCount() * layoutOf(type).matrixBytes(type.getRows(), type.getCols());
+  Place place{plan::Space::Weights, 0, bytes, type};
   place.offset = take(weightEnd, place.size);
   weights.emplace_back(op, place);
   known->second = place;
@@ -112,7 +115,7 @@ void Placement::writeTables(mlir::OpBuilder &builder) const {
     auto type = llvm::cast<pack::WeightType>(place.type);
     plan::WeightOp::create(builder, op.getLoc(), op.getName(), type.getFormat().getValue(),
                            type.getRows(), type.getCols(), place.offset, place.size,
-                           op.getViewAttr());
+                           op.getViewAttr(), type.getCount());
   }
   for (auto [op, place] : vectors)
     plan::ConstantOp::create(

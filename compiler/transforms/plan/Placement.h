@@ -27,12 +27,13 @@ public:
   // they are first asked for. Fails with a diagnostic at `user` if the value
   // has no place: an op made it that has no kernel, or it comes from outside.
   llvm::FailureOr<Place> find(mlir::Value value, mlir::Operation *user);
-  // A new buffer for rows or activations, as many as `rows` may have.
-  Place addBuffer(mlir::Type type, pack::RowSet rows);
+  // A new buffer for rows or activations, as many as `rows` may have, times
+  // `perToken`; or for a table of routes.
+  Place addBuffer(mlir::Type type, pack::RowSet rows, int64_t perToken = 1);
   Place addBuffer(mlir::Type type, int64_t rows);
   void set(mlir::Value value, const Place &place) { places[value] = place; }
 
-  // Bytes of encoded weights of one 16-row tile.
+  // Bytes of encoded weights of one 16-row tile of one matrix.
   static int64_t tileBytes(pack::WeightType type);
 
   // Writes the plan.weight, plan.constant and plan.state ops.

@@ -55,11 +55,41 @@ static Work divide(pack::MatmulHeadsOp op) {
   return {units, plan::Extent::Fixed, grainFor(units, bytes), bytes, operations};
 }
 
+// A step of one token reads the matrices of the experts that it chose.
+static Work divideTiles(mlir::ValueRange weights, mlir::Value routes) {
+  int64_t units = 0, bytes = 0, operations = 0;
+  for (mlir::Value weight : weights) {
+    auto type = llvm::cast<pack::WeightType>(weight.getType());
+    units = llvm::divideCeil(type.getRows(), PackedLayout::kTileRows);
+    bytes += units * Placement::tileBytes(type);
+    operations += operationsOf(type);
+  }
+  int64_t chosen = llvm::cast<pack::RoutesType>(routes.getType()).getChosen();
+  bytes *= chosen;
+  return {units, plan::Extent::Fixed, grainFor(units, bytes), bytes, chosen * operations};
+}
+
 Work divideWork(mlir::Operation *op) {
   return llvm::TypeSwitch<mlir::Operation *, Work>(op)
       .Case<pack::MatmulOp, pack::MatmulHeadsOp>([](auto typed) { return divide(typed); })
-      .Case<pack::QuantizeOp, pack::MapOp, pack::NormOp>(
+      .Case<pack::MapOp, pack::NormOp>(
           [](auto typed) { return Work{1, extentOf(typed.getRowSet()), 1}; })
+      .Case([](pack::QuantizeOp typed) {
+        int64_t rows = typed.getPerToken();
+        return Work{rows, extentOf(typed.getRowSet()), rows};
+      })
+      .Case([](pack::HeadMatmulOp typed) {
+        auto type = llvm::cast<pack::WeightType>(typed.getWeight().getType());
+        int64_t tiles = type.getCount() * llvm::divideCeil(type.getRows(), PackedLayout::kTileRows);
+        return Work{tiles, plan::Extent::Fixed,
+                    grainFor(tiles, tiles * Placement::tileBytes(type))};
+      })
+      .Case([](pack::RouteOp) { return Work{1, plan::Extent::Fixed, 1}; })
+      .Case([](pack::ExpertGateOp typed) {
+        return divideTiles(typed.getWeights(), typed.getRoutes());
+      })
+      .Case(
+          [](pack::ExpertSumOp typed) { return divideTiles(typed.getWeight(), typed.getRoutes()); })
       .Case([](pack::AttentionOp typed) {
         auto cache = llvm::cast<pack::KvType>(typed.getCache().getType());
         return Work{cache.getHeads(), plan::Extent::Tiles, 1};

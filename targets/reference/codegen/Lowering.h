@@ -8,11 +8,18 @@
 #pragma once
 
 #include "compiler/target/KernelFrame.h"
+#include "dialects/pack/RoutesLayout.h"
 
 namespace izhc::reference {
 
 llvm::LogicalResult emitEmbed(KernelFrameBase &frame, pack::EmbedOp op);
 llvm::LogicalResult emitRopeTable(KernelFrameBase &frame, pack::RopeTableOp op);
+llvm::LogicalResult emitHeadMatmul(KernelFrameBase &frame, pack::HeadMatmulOp op);
+llvm::LogicalResult emitJoin(KernelFrameBase &frame, pack::JoinOp op);
+llvm::LogicalResult emitScaleRows(KernelFrameBase &frame, pack::ScaleRowsOp op);
+llvm::LogicalResult emitRoute(KernelFrameBase &frame, pack::RouteOp op);
+llvm::LogicalResult emitExpertGate(KernelFrameBase &frame, pack::ExpertGateOp op);
+llvm::LogicalResult emitExpertSum(KernelFrameBase &frame, pack::ExpertSumOp op);
 llvm::LogicalResult emitQuantize(KernelFrameBase &frame, pack::QuantizeOp op);
 llvm::LogicalResult emitMatmul(KernelFrameBase &frame, pack::MatmulOp op);
 llvm::LogicalResult emitMatmulHeads(KernelFrameBase &frame, pack::MatmulHeadsOp op);
@@ -41,6 +48,14 @@ inline void storeFloat(KernelBuilder &k, mlir::Value value, mlir::Value array, m
 // Element `i` of an array of 32-bit integers, as i64.
 inline mlir::Value loadIndex(KernelBuilder &k, mlir::Value array, mlir::Value i) {
   return k.extendS(k.load(k.i32(), k.at(array, k.mul(i, 4)), 4), k.i64());
+}
+
+// The row that a pair of a table of routes belongs to.
+inline mlir::Value pairRow(KernelBuilder &k, mlir::Value table, pack::RoutesType type,
+                           mlir::Value pair) {
+  pack::RoutesLayout layout(type);
+  mlir::Value at = k.at(k.at(table, layout.pairs()), k.mul(pair, layout.kPairBytes));
+  return k.extendS(k.load(k.i32(), at, 4), k.i64());
 }
 
 // for (i = 0; i < count; ++i) sum += term(i), starting from zero, in this order.

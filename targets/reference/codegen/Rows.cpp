@@ -160,9 +160,14 @@ LogicalResult emitQuantize(KernelFrameBase &frame, pack::QuantizeOp op) {
   KernelBuilder &k = frame.k;
   auto type = cast<pack::ActType>(op.getInto().getType());
   k.loop(frame.begin, frame.end, 1, [&](Value row) {
-    Value source = op.getIndices() ? loadIndex(k, frame.address(op.getIndices()), row) : row;
+    Value source = row;
+    if (op.getIndices()) {
+      auto routes = dyn_cast<pack::RoutesType>(op.getIndices().getType());
+      Value indices = frame.address(op.getIndices());
+      source = routes ? pairRow(k, indices, routes, row) : loadIndex(k, indices, row);
+    }
     RecordEmitter emitter{k, type, pack::ActLayout(type), {}, {}, {}, {}};
-    emitter.input = k.at(frame.address(op.getInput()), k.mul(source, rowBytes(op.getInput())));
+    emitter.input = k.at(frame.address(op.getInput()), k.mul(source, 4 * type.getWidth()));
     emitter.record = k.at(frame.address(op.getInto()), k.mul(row, emitter.fields.stride));
     if (op.getNorm()) {
       Value squares = sum(k, k.f32(), k.constI64(type.getWidth()), [&](Value i) {

@@ -84,3 +84,36 @@ func.func @step() -> tensor<?x100xf32> {
   %chosen = lm.select_rows %logits, %rows : tensor<?x100xf32>, tensor<?xi32>
   return %chosen : tensor<?x100xf32>
 }
+
+// CHECK-LABEL: func.func @experts
+func.func @experts(%x: tensor<?x64xf32>, %l: tensor<?x8xf32>, %b: tensor<8xf32>, %bh: tensor<256xf32>, %bx: tensor<512xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
+  // CHECK: lm.weight "gate" format "f16" : tensor<8x32x64xf32>
+  %g = lm.weight "gate" format "f16" : tensor<8x32x64xf32>
+  %d = lm.weight "down" format "f16" : tensor<8x64x32xf32>
+  // CHECK: lm.route %{{.*}} softmax {normalize} : tensor<?x8xf32> -> !lm.routes<8 x 2>
+  %r = lm.route %l softmax {normalize} : tensor<?x8xf32> -> !lm.routes<8 x 2>
+  // CHECK: lm.experts %{{.*}} routes %{{.*}} weights(%{{.*}}, %{{.*}}, %{{.*}}) silu
+  %y = lm.experts %x routes %r weights(%g, %g, %d) silu
+      : (tensor<?x64xf32>, !lm.routes<8 x 2>, tensor<8x32x64xf32>, tensor<8x32x64xf32>, tensor<8x64x32xf32>) -> tensor<?x64xf32>
+  // CHECK: lm.route %{{.*}} bias %{{.*}} sigmoid {group_best = 2 : i64, group_chosen = 2 : i64, groups = 4 : i64, scale = 2.500000e+00 : f32}
+  %s = lm.route %l bias %b sigmoid {groups = 4 : i64, group_chosen = 2 : i64, group_best = 2 : i64, scale = 2.5 : f32}
+      : tensor<?x8xf32>, tensor<8xf32> -> !lm.routes<8 x 3>
+  // CHECK: lm.experts {{.*}} biases(%{{.*}}, %{{.*}}, %{{.*}}) limited_silu {alpha = 1.702000e+00 : f32, limit = 7.000000e+00 : f32}
+  %z = lm.experts %x routes %s weights(%g, %g, %d) biases(%bh, %bh, %bx) limited_silu {alpha = 1.702 : f32, limit = 7.0 : f32}
+      : (tensor<?x64xf32>, !lm.routes<8 x 3>, tensor<8x32x64xf32>, tensor<8x32x64xf32>, tensor<8x64x32xf32>, tensor<256xf32>, tensor<256xf32>, tensor<512xf32>) -> tensor<?x64xf32>
+  return %y, %z : tensor<?x64xf32>, tensor<?x64xf32>
+}
+
+// CHECK-LABEL: func.func @heads
+func.func @heads(%x: tensor<?x64xf32>, %y: tensor<?x8xf32>) -> tensor<?x40xf32> {
+  %w = lm.weight "w" format "f16" : tensor<2x16x32xf32>
+  // CHECK: lm.head_linear %{{.*}}, %{{.*}} : (tensor<?x64xf32>, tensor<2x16x32xf32>) -> tensor<?x32xf32>
+  %h = lm.head_linear %x, %w : (tensor<?x64xf32>, tensor<2x16x32xf32>) -> tensor<?x32xf32>
+  // CHECK: lm.join %{{.*}}, %{{.*}} heads 2 : (tensor<?x32xf32>, tensor<?x8xf32>) -> tensor<?x40xf32>
+  %j = lm.join %h, %y heads 2 : (tensor<?x32xf32>, tensor<?x8xf32>) -> tensor<?x40xf32>
+  %f = lm.weight "f" format "f32" : tensor<1x40xf32>
+  %one = lm.linear %j weights(%f) : (tensor<?x40xf32>, tensor<1x40xf32>) -> tensor<?x1xf32>
+  // CHECK: lm.scale_rows %{{.*}}, %{{.*}} : tensor<?x40xf32>, tensor<?x1xf32>
+  %s = lm.scale_rows %j, %one : tensor<?x40xf32>, tensor<?x1xf32>
+  return %s : tensor<?x40xf32>
+}

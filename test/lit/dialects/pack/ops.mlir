@@ -119,3 +119,47 @@ func.func @lookup(%numbers: vector<16xi8>) -> vector<16xi8> {
   %0 = pack.lookup %numbers [0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1] : vector<16xi8>
   return %0 : vector<16xi8>
 }
+
+!r = !pack.routes<8 x 2>
+!up = !pack.weight<32 x 64, "f16", count 8>
+!down = !pack.weight<64 x 32, "f16", count 8>
+!h = !pack.act<32 x f32, sums false, corr32 [], corr16 []>
+
+// CHECK-LABEL: func.func @experts
+func.func @experts(%x: tensor<?x64xf32>, %l: tensor<?x8xf32>, %b: tensor<8xf32>) -> tensor<?x64xf32> {
+  // CHECK: pack.weight "up" : !pack.weight<32 x 64, "f16", count 8>
+  %u = pack.weight "up" : !up
+  %d = pack.weight "down" : !down
+  // CHECK: pack.route %{{.*}} bias %{{.*}} sigmoid {normalize} : (tensor<?x8xf32>, tensor<8xf32>) -> !pack.routes<8 x 2>
+  %r = pack.route %l bias %b sigmoid {normalize} : (tensor<?x8xf32>, tensor<8xf32>) -> !r
+  // CHECK: pack.quantize %{{.*}} indices %{{.*}} {per_token = 2 : i64}
+  %a = pack.quantize %x indices %r {per_token = 2 : i64} : (tensor<?x64xf32>, !r) -> !f
+  // CHECK: pack.expert_gate %{{.*}} routes %{{.*}} weights(%{{.*}}, %{{.*}}) silu
+  %g = pack.expert_gate %a routes %r weights(%u, %u) silu : (!f, !r, !up, !up) -> tensor<?x32xf32>
+  %h = pack.quantize %g {per_token = 2 : i64} : (tensor<?x32xf32>) -> !h
+  // CHECK: pack.expert_sum %{{.*}} routes %{{.*}} weight %{{.*}} residual %{{.*}} {epilogue = 1 : i32}
+  %y = pack.expert_sum %h routes %r weight %d residual %x {epilogue = 1 : i32} : (!h, !r, !down, tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// CHECK-LABEL: plan.kernel @expert_buffers
+plan.kernel @expert_buffers(%a: !h, %r: !r, %d: !down, %b: memref<512xf32>, %y: memref<?x64xf32>) {
+  // CHECK: pack.expert_sum %arg0 routes %arg1 weight %arg2 bias %arg3 into %arg4
+  pack.expert_sum %a routes %r weight %d bias %b into %y : (!h, !r, !down, memref<512xf32>, memref<?x64xf32>) -> ()
+}
+
+// CHECK-LABEL: func.func @heads
+func.func @heads(%x: tensor<?x128xf32>, %y: tensor<?x8xf32>) -> tensor<?x40xf32> {
+  %w = pack.weight "w" : !pack.weight<16 x 64, "f16", count 2>
+  %v = pack.weight "v" : !pack.weight<1 x 64, "f16">
+  // CHECK: pack.quantize %{{.*}} {per_token = 2 : i64} : (tensor<?x128xf32>) -> !pack.act<64 x f32
+  %a = pack.quantize %x {per_token = 2 : i64} : (tensor<?x128xf32>) -> !f
+  // CHECK: pack.head_matmul %{{.*}} weight %{{.*}} : (!pack.act<64 x f32, {{.*}}>, !pack.weight<16 x 64, "f16", count 2>) -> tensor<?x32xf32>
+  %h = pack.head_matmul %a weight %w : (!f, !pack.weight<16 x 64, "f16", count 2>) -> tensor<?x32xf32>
+  // CHECK: pack.join %{{.*}}, %{{.*}} heads 2 : (tensor<?x32xf32>, tensor<?x8xf32>) -> tensor<?x40xf32>
+  %j = pack.join %h, %y heads 2 : (tensor<?x32xf32>, tensor<?x8xf32>) -> tensor<?x40xf32>
+  %one = pack.matmul %a weights(%v) : (!f, !pack.weight<1 x 64, "f16">) -> tensor<?x1xf32>
+  // CHECK: pack.scale_rows %{{.*}}, %{{.*}} : (tensor<?x40xf32>, tensor<?x1xf32>) -> tensor<?x40xf32>
+  %s = pack.scale_rows %j, %one : (tensor<?x40xf32>, tensor<?x1xf32>) -> tensor<?x40xf32>
+  return %s : tensor<?x40xf32>
+}

@@ -7,6 +7,8 @@ plan.memory arena 1024 weights 4096 constants 128 logits 0 vocabulary 2 tokens 1
 plan.weight "w" format "f16" rows 16 cols 64 at 0 size 4096
 // CHECK: plan.weight "qkv" format "f16" rows 16 cols 64 at 2048 size 2048 view [32, 16, 16]
 plan.weight "qkv" format "f16" rows 16 cols 64 at 2048 size 2048 view [32, 16, 16]
+// CHECK: plan.weight "stack" format "f16" rows 16 cols 64 at 4096 size 8192 {count = 4 : i64}
+plan.weight "stack" format "f16" rows 16 cols 64 at 4096 size 8192 {count = 4 : i64}
 // CHECK: plan.constant "norm" count 16 at 0 size 128
 plan.constant "norm" count 16 at 0 size 128
 // CHECK: plan.constant "ones" count 2 at 64 size 64 values [1.000000e+00, 1.000000e+00]

@@ -41,3 +41,16 @@ func.func @keeps_other_inputs(%x: tensor<?x8xf32>, %w: tensor<8x8xf32>) -> tenso
   %z = lm.linear %y weights(%w) : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   return %z : tensor<?x8xf32>
 }
+
+// -----
+
+// A product with float weights would take the other one's activations with it.
+// CHECK-LABEL: func.func @keeps_floats_apart
+func.func @keeps_floats_apart(%x: tensor<?x32xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+  // CHECK-COUNT-2: lm.linear
+  %a = lm.weight "a" format "f32" : tensor<4x32xf32>
+  %b = lm.weight "b" format "q8_0" : tensor<4x32xf32>
+  %y = lm.linear %x weights(%a) : (tensor<?x32xf32>, tensor<4x32xf32>) -> tensor<?x4xf32>
+  %z = lm.linear %x weights(%b) : (tensor<?x32xf32>, tensor<4x32xf32>) -> tensor<?x4xf32>
+  return %y, %z : tensor<?x4xf32>, tensor<?x4xf32>
+}

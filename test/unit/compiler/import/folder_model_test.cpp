@@ -19,12 +19,15 @@ llvm::Expected<std::vector<int64_t>> evenOnes(const FolderSource &, int64_t coun
   return order;
 }
 
+llvm::Expected<int64_t> inTwo(const FolderSource &) { return 2; }
+
 constexpr TensorRule kRules[] = {
     {"blk.*.norm", "model.layers.*.norm", Change::PlusOne},
     {"blk.*.decay", "model.layers.*.decay", Change::NegativeExp},
     {"blk.*.exps", "model.layers.*.experts.#.up"},
     {"blk.*.even", "model.layers.*.both", Change::None, evenOnes},
     {"blk.*.turned", "model.layers.*.turned", Change::Transpose},
+    {"blk.*.heads", "model.layers.*.heads", Change::Transpose, nullptr, evenOnes, inTwo},
     {"", "old.**"},
 };
 constexpr llvm::StringRef kTypes[] = {"toy"};
@@ -78,6 +81,18 @@ TEST(FolderModelTest, StacksExpertsByNumber) {
   const TensorInfo *experts = (*model)->findTensor("blk.0.exps");
   EXPECT_THAT(experts->shape, ElementsAre(2, 2, 2));
   EXPECT_THAT(floatsOf(*experts), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
+}
+
+TEST(FolderModelTest, SplitsAMatrixIntoAStack) {
+  SafetensorsWriter weights, odd;
+  weights.floats("model.layers.0.heads", "[4, 2]", {1, 2, 3, 4, 5, 6, 7, 8});
+  auto model = present(weights);
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  const TensorInfo *heads = (*model)->findTensor("blk.0.heads");
+  EXPECT_THAT(heads->shape, ElementsAre(1, 2, 2));
+  EXPECT_THAT(floatsOf(*heads), ElementsAre(1, 2, 5, 6));
+  odd.floats("model.layers.0.heads", "[3, 1]", {1, 2, 3});
+  EXPECT_THAT(message(present(odd)), HasSubstr("can't be 2 matrices of equal size"));
 }
 
 TEST(FolderModelTest, RefusesStacksWithHolesAndKeepsUnknownNames) {

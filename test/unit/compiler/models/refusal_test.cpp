@@ -108,7 +108,26 @@ TEST(ModelRefusalTest, NamesABadEps) {
 }
 
 TEST(ModelRefusalTest, NamesExperts) {
-  expectRefusal([](auto &s) { s.numbers["llama.expert_count"] = 8; }, "a mixture of experts");
+  expectRefusal([](auto &s) { s.numbers["llama.expert_count"] = 8; }, "llama.expert_used_count");
+  auto used = [](double used, double groups, auto &s) {
+    s.numbers["llama.expert_count"] = 8;
+    s.numbers["llama.expert_used_count"] = used;
+    s.numbers["llama.expert_group_count"] = groups;
+    s.numbers["llama.expert_group_used_count"] = 1;
+  };
+  expectRefusal([&](auto &s) { used(9, 1, s); }, "must lie between 1 and 8");
+  expectRefusal([&](auto &s) { used(2, 3, s); }, "2 of 8 experts can't come from 1 of 3 groups");
+  expectRefusal([&](auto &s) { used(5, 2, s); }, "5 of 8 experts can't come from 1 of 2 groups");
+  // No architecture without experts takes them for something else.
+  expectRefusal(
+      [](auto &s) {
+        s.strings["general.architecture"] = "granite";
+        for (auto [key, value] : std::map(s.numbers))
+          s.numbers["granite" + key.substr(5)] = value;
+        s.numbers["granite.expert_count"] = 8;
+        s.numbers["granite.expert_used_count"] = 2;
+      },
+      "a mixture of experts");
 }
 
 TEST(ModelRefusalTest, NamesAttentionThatIsNotCausal) {

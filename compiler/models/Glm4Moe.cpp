@@ -1,0 +1,38 @@
+// GLM 4.5 and later with experts: the first layers are dense; in the others
+// sigmoids rate the experts, a bias takes part in the ranks only, and one more
+// expert works on all rows. Heads turn in part. Larger models norm queries and
+// keys.
+
+#include "compiler/models/blocks/Decoder.h"
+#include "compiler/models/blocks/DecoderFolder.h"
+#include "compiler/models/blocks/Rope.h"
+
+namespace izhc::models {
+
+static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
+  return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
+    DecoderStyle style;
+    if (builder.hasTensor("blk.0.attn_q_norm.weight"))
+      style.attention.headNorms = HeadNorms::Heads;
+    style.attention.angles = ropeAngles(builder, hyper);
+    style.routing = Routing();
+    style.routing->score = lm::Score::Sigmoid;
+    // GGUF files call the norm before the feed-forward part after what it follows.
+    if (builder.hasTensor("blk.0.post_attention_norm.weight"))
+      style.feedForwardNorm = ".post_attention_norm";
+    return style;
+  });
+}
+
+static void keys(FolderKeys &keys) {
+  decoderKeys(keys);
+  expertKeys(keys);
+}
+
+static constexpr llvm::StringRef kNames[] = {"glm4moe"};
+static constexpr llvm::StringRef kTypes[] = {"glm4_moe"};
+static const FolderMap kFolder = {kTypes, "glm4moe", expertTensors(), decoderTensors, keys};
+extern const ModelSpec kGlm4Moe;
+const ModelSpec kGlm4Moe = {kNames, build, &kFolder};
+
+} // namespace izhc::models
