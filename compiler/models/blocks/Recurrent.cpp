@@ -11,7 +11,7 @@ using mlir::Value;
 static Value convolution(ModelBuilder &builder, const std::string &layer, const std::string &weight,
                          int64_t taps, bool silu, Value input) {
   int64_t width = lm::widthOf(input);
-  Value factors = builder.flatMatrix(weight, width, taps);
+  Value factors = builder.vectors(weight, width, taps);
   auto type = lm::RowStateType::get(builder.context(), width, taps - 1);
   Value state = builder.state(layer + ".conv", type);
   auto op = builder.create<lm::ShortConvOp>(mlir::TypeRange{input.getType(), type}, input, factors,
