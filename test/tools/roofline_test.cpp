@@ -53,6 +53,16 @@ TEST(RooflineTest, ContextCostsItsCache) {
   EXPECT_DOUBLE_EQ(predictDecode(planOfOneGigabyte(), {50, 1000}, 20'000).tokensPerSecond, 25);
 }
 
+// A state that a sequence has once is read for every token, however many came before.
+TEST(RooflineTest, StatesOfASequenceDontGrow) {
+  emit::Plan plan = planOfOneGigabyte();
+  plan.statePageBytes.push_back(1'000'000'000);
+  plan.sequenceStates.push_back(2);
+  EXPECT_EQ(cacheBytesPerToken(plan), 50'000u);
+  EXPECT_EQ(stateBytes(plan), 1'000'000'000u);
+  EXPECT_DOUBLE_EQ(predictDecode(plan, {50, 1000}, 0).tokensPerSecond, 25);
+}
+
 // 256 tokens in two chunks: 40 ms of reading, 769 G operations in 0.769 s.
 TEST(RooflineTest, PromptsReadTheWeightsOnceAChunk) {
   EXPECT_NEAR(predictPrompt(planOfOneGigabyte(), {50, 1000}, 256).tokensPerSecond, 256 / 0.769,

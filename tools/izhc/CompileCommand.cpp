@@ -105,12 +105,11 @@ static void printStats(const CompileReport &report, llvm::raw_ostream &out) {
   line("plan and tables", sizes.root);
   for (auto &[name, bytes] : report.codeBytes)
     line("code " + name, bytes);
-  uint64_t page = 0;
-  for (uint64_t bytes : report.plan.statePageBytes)
-    page += bytes;
   out << "memory of a run\n";
   line("arena", report.plan.arenaBytes);
-  line("cache, 1000 tokens", page / std::max(report.plan.pageTokens, 1u) * 1000);
+  line("cache, 1000 tokens", cacheBytesPerToken(report.plan) * 1000);
+  if (uint64_t bytes = stateBytes(report.plan))
+    line("states, a sequence", bytes);
   out << llvm::formatv("plan\n  {0} kernels, {1} dispatches a step, at most {2} tokens\n",
                        report.plan.kernels.size(), report.plan.dispatches.size(),
                        report.plan.maxTokens);

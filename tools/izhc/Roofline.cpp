@@ -3,6 +3,7 @@
 #include "tools/izhc/Roofline.h"
 #include "compiler/support/Error.h"
 #include "tools/izhc/Report.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -12,12 +13,20 @@
 
 namespace izhc::tool {
 
-static uint64_t cacheBytesPerToken(const emit::Plan &plan) {
-  uint64_t page = 0;
-  for (uint64_t bytes : plan.statePageBytes)
-    page += bytes;
-  return page / std::max(plan.pageTokens, 1u);
+// Of all states, or of those that each sequence has once.
+static uint64_t sumOfStates(const emit::Plan &plan, bool ofSequences) {
+  uint64_t bytes = 0;
+  for (auto [index, size] : llvm::enumerate(plan.statePageBytes))
+    if (llvm::is_contained(plan.sequenceStates, index) == ofSequences)
+      bytes += size;
+  return bytes;
 }
+
+uint64_t cacheBytesPerToken(const emit::Plan &plan) {
+  return sumOfStates(plan, false) / std::max(plan.pageTokens, 1u);
+}
+
+uint64_t stateBytes(const emit::Plan &plan) { return sumOfStates(plan, true); }
 
 llvm::Expected<MachineLimits> parseMachine(llvm::StringRef text) {
   MachineLimits machine;
@@ -47,7 +56,8 @@ static Prediction slower(const MachineLimits &machine, double bytes, double oper
 }
 
 Prediction predictDecode(const emit::Plan &plan, const MachineLimits &machine, uint64_t context) {
-  double bytes = double(plan.tokenBytes) + double(cacheBytesPerToken(plan)) * double(context);
+  double bytes = double(plan.tokenBytes) + double(stateBytes(plan)) +
+                 double(cacheBytesPerToken(plan)) * double(context);
   return slower(machine, bytes, double(plan.tokenOperations) + double(plan.outputOperations), 1);
 }
 
@@ -67,6 +77,8 @@ void printRoofline(const emit::Plan &plan, const MachineLimits *machine, llvm::r
   };
   line("weights read for a token", megabytes(plan.tokenBytes));
   line("cache read for 1000 before it", megabytes(cacheBytesPerToken(plan) * 1000));
+  if (uint64_t bytes = stateBytes(plan))
+    line("states of the sequence", megabytes(bytes));
   line("operations of a token", llvm::formatv("{0:f3} G, {1:f3} G of them for its logits",
                                               operations / 1e9, plan.outputOperations / 1e9));
   if (!machine) {

@@ -22,6 +22,11 @@ struct MachineLimits {
 // "gbps=50,gops=940", in any order. `izh-rt bench` measures both numbers.
 llvm::Expected<MachineLimits> parseMachine(llvm::StringRef text);
 
+// Bytes of keys and values that a token leaves for later ones, and bytes of
+// the states that a sequence has instead, whatever its length.
+uint64_t cacheBytesPerToken(const emit::Plan &plan);
+uint64_t stateBytes(const emit::Plan &plan);
+
 // Tokens a second, as if the slower of memory and arithmetic were all that
 // takes time.
 struct Prediction {
