@@ -12,9 +12,7 @@ static constexpr llvm::StringLiteral kAlpha("swiglu_alpha"), kLimit("swiglu_limi
 static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
   return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
     DecoderStyle style;
-    RopeOptions options;
-    options.roundedRamp = false;
-    style.attention.angles = ropeAngles(builder, hyper, options);
+    style.attention.angles = ropeAngles(builder, hyper);
     style.attention.sinks = true;
     style.windows = true;
     style.ofLayer = [window = hyper.window](int64_t layer, AttentionStyle &attention) {

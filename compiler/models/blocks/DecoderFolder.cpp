@@ -133,6 +133,7 @@ void ropeKeys(FolderKeys &keys, llvm::StringRef where) {
   keys.copy("rope.scaling.attn_factor", either("attention_factor"));
   keys.copy("rope.scaling.yarn_beta_fast", either("beta_fast"));
   keys.copy("rope.scaling.yarn_beta_slow", either("beta_slow"));
+  keys.copy("rope.scaling.yarn_truncate", either("truncate"));
   for (auto [list, tensor] : {std::pair("long_factor", "rope_factors_long.weight"),
                               std::pair("short_factor", "rope_factors_short.weight")}) {
     std::vector<float> factors;

@@ -86,7 +86,9 @@ private:
     };
     double low = place(number("yarn_beta_fast", 32, 1e-3, 1e6));
     double high = place(number("yarn_beta_slow", 1, 1e-3, 1e6));
-    if (options.roundedRamp) {
+    // The limits are whole numbers unless the model says otherwise.
+    if (builder.unwrap<bool>(
+            builder.source().getBoolOr(hyper.prefix + "rope.scaling.yarn_truncate", true), true)) {
       low = std::floor(low);
       high = std::ceil(high);
     }

@@ -15,8 +15,6 @@ struct RopeOptions {
   int64_t headDim = 0; // 0: the model's
   // Whether rope.scaling.* and the tensor of divisors apply.
   bool scaled = true;
-  // Whether the limits of yarn's ramp are rounded to whole numbers.
-  bool roundedRamp = true;
   // Whether cosines and sines grow with yarn.
   bool grows = true;
   // Growth of the magnitude, see lm.rope_angles.
