@@ -2,6 +2,7 @@
 // by its name, as every GGUF file has it.
 
 #include "compiler/formats/Recipes.h"
+#include "compiler/support/Error.h"
 
 #include <cassert>
 
@@ -35,6 +36,15 @@ const Recipe *izhc::findRecipe(llvm::StringRef name) {
     if (recipe.name == name)
       return &recipe;
   return nullptr;
+}
+
+llvm::Expected<const Recipe *> izhc::requireRecipe(llvm::StringRef name) {
+  if (const Recipe *recipe = findRecipe(name.lower()))
+    return recipe;
+  std::string names;
+  for (const Recipe &recipe : kRecipes)
+    names += (names.empty() ? "" : ", ") + recipe.name.str();
+  return makeError("--quant: there is no recipe {0}; known are {1}", quote(name), names);
 }
 
 const FormatSpec *izhc::fittingFormat(const FormatSpec &format, int64_t cols) {

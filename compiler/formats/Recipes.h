@@ -5,6 +5,7 @@
 
 #include "compiler/formats/Format.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
 
 namespace izhc {
 
@@ -23,6 +24,8 @@ struct Recipe {
 llvm::ArrayRef<Recipe> allRecipes();
 // nullptr if there is none.
 const Recipe *findRecipe(llvm::StringRef name);
+// Never nullptr: an error that lists all recipes.
+llvm::Expected<const Recipe *> requireRecipe(llvm::StringRef name);
 
 // What a choice depends on.
 struct TensorFacts {

@@ -251,13 +251,10 @@ llvm::Error QuantizedSource::checkEffect(const QuantizeOptions &options) const {
 llvm::Error QuantizedSource::choose(const QuantizeOptions &options) {
   const Recipe *recipe = nullptr;
   if (!options.recipe.empty()) {
-    recipe = findRecipe(llvm::StringRef(options.recipe).lower());
-    std::vector<llvm::StringRef> names;
-    for (const Recipe &one : allRecipes())
-      names.push_back(one.name);
-    if (!recipe)
-      return makeError("--quant: there is no recipe {0}; known are {1}", quote(options.recipe),
-                       llvm::join(names, ", "));
+    llvm::Expected<const Recipe *> found = requireRecipe(options.recipe);
+    if (!found)
+      return found.takeError();
+    recipe = *found;
   }
   if (recipe)
     fileType = recipe->fileType;

@@ -122,7 +122,7 @@ if [ -n "$izhc" ]; then
   expect 2 --nonsense "$izhc" targets --nonsense
   expect 2 'no target' "$izhc" compile "$folder/zeros" --target=pdp11
   expect 2 'no stage' "$izhc" compile "$folder/zeros" --print-ir-after=nowhere
-  expect 2 'not available yet' "$izhc" compile "$folder/zeros" --quant=q4_0
+  expect 2 "no recipe 'nonsense'; known are" "$izhc" compile "$folder/zeros" --quant=nonsense
   expect 2 'not available yet' "$izhc" compile "$folder/zeros" --emit=exe
   expect 2 '' "$izhc" compile "$folder/zeros" --emit=elf
   expect 2 'is a folder' "$izhc" compile "$folder/zeros" -o "$folder"

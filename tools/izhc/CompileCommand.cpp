@@ -2,6 +2,7 @@
 // came of it.
 
 #include "compiler/formats/CacheTypes.h"
+#include "compiler/formats/Recipes.h"
 #include "compiler/pipeline/Compile.h"
 #include "compiler/pipeline/TargetChoice.h"
 #include "compiler/support/Error.h"
@@ -42,6 +43,9 @@ static std::string defaultOutput(llvm::StringRef model) {
 }
 
 static llvm::Error checkUsage(const CompileArguments &arguments) {
+  if (!arguments.quant.empty())
+    if (auto recipe = requireRecipe(arguments.quant); !recipe)
+      return recipe.takeError();
   if (!arguments.importance.empty() && arguments.quant.empty() && arguments.tensorTypes.empty() &&
       arguments.targetBits == 0)
     return makeError("--imatrix says what matters when weights are quantized: give --quant too");
