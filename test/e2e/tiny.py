@@ -13,6 +13,9 @@ from reference import Model, nmse
 # Largest NMSE with int8 activations. llama.cpp has 1e-4 (blocks of 32) and
 # 4e-4 (one scale per 256) on the same models.
 FLOAT_BAR, BLOCK32_BAR, BLOCK256_BAR, EXACT_BAR = 1e-6, 3e-4, 6e-4, 1e-6
+# Where two experts are nearly as good as each other, int8 activations may choose
+# the other one, which moves a few rows; a wrong kernel moves all.
+ROUTED_BAR = 2e-2
 MIXED = ["--override=attn_v=q6_k", "--override=ffn_down=q6_k", "--override=token_embd=q6_k"]
 LONG = 300  # tokens: more than a step takes, and several pages
 
@@ -163,14 +166,18 @@ def run(suite, tools):
         options = [f"--arch={arch}", f"--kind={kind}", "--layers=4", "--width=128", "--ffn=256", "--head-size=32"]
         suite.run(f"architecture {arch}", accuracy, tools, options, compile_options=ARCHITECTURE_TARGETS)
     for title, options in SHAPES.items():
-        suite.run(f"accuracy {title}", accuracy, tools, options)
+        if not any(option.startswith("--experts") for option in options):
+            suite.run(f"accuracy {title}", accuracy, tools, options)
+            continue
+        suite.run(f"exact {title}", accuracy, tools, options, EXACT_BAR,
+                  compile_options=["--exact", *ARCHITECTURE_TARGETS])
+        suite.run(f"accuracy {title}", accuracy, tools, options, ROUTED_BAR, compile_options=ARCHITECTURE_TARGETS)
     suite.run("accuracy long prompt", accuracy, tools, ["--arch=qwen3", "--kind=q4_0"], tokens=LONG)
     for arch, kind in (("llama", "q4_0"), ("qwen2", "q5_k"), ("qwen3", "q6_k"), ("llama", "f16")):
         suite.run(f"exact {arch} {kind}", accuracy, tools, [f"--arch={arch}", f"--kind={kind}"], EXACT_BAR, compile_options=["--exact"])
     for arch, kind in (("llama", "q4_k"), ("qwen2", "f16"), ("qwen3", "q4_1")):
         suite.run(f"invariance {arch} {kind}", invariance, tools, [f"--arch={arch}", f"--kind={kind}"])
         suite.run(f"greedy {arch} {kind}", greedy, tools, [f"--arch={arch}", f"--kind={kind}"])
-    suite.run("exact 8 experts", accuracy, tools, SHAPES["8 experts"], EXACT_BAR, compile_options=["--exact"])
     suite.run("invariance 8 experts", invariance, tools, SHAPES["8 experts"])
     suite.run("seeds", seeded, tools, ["--kind=q8_0"])
     suite.run("no vocabulary", without_vocabulary, tools, ["--kind=q8_0"])
