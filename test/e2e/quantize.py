@@ -101,7 +101,7 @@ def calibrate(tools, source):
 
 def refusals(tools, source):
     out = tools.work / "refused.gguf"
-    tools.refused("izhc", "compile", source, "--quant", "q9", "-o", out, says=["no recipe 'q9'", "q4_k_m"])
+    tools.refused("izhc", "compile", source, "--quant", "q9", "-o", out, says=["no recipe 'q9'", "q4_k_m"], status=2)
     tools.refused("izhc", "compile", source, "--tensor-type", "nothing=q8_0", "-o", out, says=["'nothing=q8_0'"])
     tools.refused("izhc", "compile", source, "--imatrix", source, "-o", out, says=["--quant"], status=2)
     tools.refused("izhc", "export", source, "-o", out, says=[source.name, "no .izh file"])
