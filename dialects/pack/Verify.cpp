@@ -62,6 +62,13 @@ public:
     if (!bad && !holds)
       fail(op->emitOpError(message));
   }
+  // The rows that a tensor form adds to.
+  void residual(Value residual, Epilogue epilogue, Value into, int64_t width) {
+    require(bool(residual) == (epilogue == Epilogue::Add && !into),
+            "has a residual exactly if it is a tensor form that adds");
+    if (residual)
+      rows(residual, "residual", width);
+  }
   // Matrices, or stacks of `count`, whose columns fit `act`, and a bias for each
   // or none. Returns the rows of all together.
   int64_t matrices(ActType act, mlir::ValueRange weights, mlir::ValueRange biases,
@@ -271,10 +278,7 @@ LogicalResult MatmulOp::verify() {
     width /= 2;
   }
   check.rows(resultType(*this, getInto()), "result", width);
-  check.require(bool(getResidual()) == (getEpilogue() == Epilogue::Add && !getInto()),
-                "has a residual exactly if it is a tensor form that adds");
-  if (getResidual())
-    check.rows(getResidual(), "residual", width);
+  check.residual(getResidual(), getEpilogue(), getInto(), width);
   return check.result();
 }
 
@@ -419,10 +423,7 @@ LogicalResult ExpertSumOp::verify() {
   if (check.failed())
     return check.result();
   check.rows(resultType(*this, getInto()), "result", rows);
-  check.require(bool(getResidual()) == (getEpilogue() == Epilogue::Add && !getInto()),
-                "has a residual exactly if it is a tensor form that adds");
-  if (getResidual())
-    check.rows(getResidual(), "residual", rows);
+  check.residual(getResidual(), getEpilogue(), getInto(), rows);
   return check.result();
 }
 
