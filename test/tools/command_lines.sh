@@ -127,6 +127,8 @@ if [ -n "$izhc" ]; then
   expect 2 '' "$izhc" compile "$folder/zeros" --emit=elf
   expect 2 'is a folder' "$izhc" compile "$folder/zeros" -o "$folder"
   expect 2 'the model itself' "$izhc" compile "$folder/zeros" -o "$folder/zeros"
+  expect 2 'the model itself' "$izhc" export "$folder/zeros" -o "$folder/zeros"
+  expect 2 'the model itself' "$izhc" calibrate "$folder/zeros" -f "$folder/zeros" -o "$folder/zeros"
   expect 2 'a device or a pipe' "$izhc" compile "$folder/zeros" -o "$folder/pipe"
   [ -p "$folder/pipe" ] || { echo "FAILED: the pipe was replaced"; failures=$((failures + 1)); }
   for option in -o --target --print-ir-after --pre-tokenizer --quant; do

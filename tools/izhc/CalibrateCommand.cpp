@@ -5,7 +5,6 @@
 #include "tools/izhc/Probes.h"
 #include "tools/izhc/Report.h"
 #include "tools/izhc/RunnableModel.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -70,10 +69,8 @@ static llvm::Error run(const CalibrateArguments &arguments) {
 }
 
 int calibrate(const CalibrateArguments &arguments) {
-  if (llvm::sys::fs::is_directory(arguments.output))
-    return report(
-        makeError("-o {0} is a folder, but the name of a file is needed", arguments.output),
-        kWrongUsage);
+  if (llvm::Error error = checkOutput(arguments.model, arguments.output))
+    return report(std::move(error), kWrongUsage);
   if (llvm::Error error = run(arguments))
     return report(std::move(error));
   return kDone;

@@ -62,17 +62,6 @@ static llvm::Error checkUsage(const CompileArguments &arguments) {
   return llvm::Error::success();
 }
 
-static llvm::Error checkOutput(llvm::StringRef model, llvm::StringRef output) {
-  if (fs::is_directory(output))
-    return makeError("-o {0} is a folder, but the name of a file is needed", output);
-  if (fs::exists(output) && fs::equivalent(model, output))
-    return makeError("-o {0} is the model itself: name another file with -o", output);
-  // The finished file takes the name, which would do away with a device.
-  if (fs::exists(output) && !fs::is_regular_file(output))
-    return makeError("-o {0} is a device or a pipe, but an artifact needs a file", output);
-  return llvm::Error::success();
-}
-
 // Code generation comes before the first byte is written, so this is looked at first.
 static llvm::Error checkFolder(llvm::StringRef output) {
   llvm::StringRef folder = path::parent_path(output);

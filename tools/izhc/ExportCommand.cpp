@@ -5,7 +5,6 @@
 #include "tools/izhc/Commands.h"
 #include "tools/izhc/Inspect.h"
 #include "tools/izhc/Report.h"
-#include "llvm/Support/FileSystem.h"
 
 namespace izhc::tool {
 
@@ -25,10 +24,8 @@ static llvm::Error run(const ExportArguments &arguments) {
 }
 
 int exportModel(const ExportArguments &arguments) {
-  if (llvm::sys::fs::is_directory(arguments.output))
-    return report(
-        makeError("-o {0} is a folder, but the name of a file is needed", arguments.output),
-        kWrongUsage);
+  if (llvm::Error error = checkOutput(arguments.file, arguments.output))
+    return report(std::move(error), kWrongUsage);
   if (llvm::Error error = run(arguments))
     return report(std::move(error));
   return kDone;

@@ -1,8 +1,10 @@
 // Messages and the progress bar.
 
 #include "tools/izhc/Report.h"
+#include "compiler/support/Error.h"
 #include "runtime/platform/process.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
@@ -61,6 +63,18 @@ int report(llvm::Error error, int status) {
     llvm::errs() << "izhc: " << info.message() << "\n";
   });
   return status;
+}
+
+llvm::Error checkOutput(llvm::StringRef model, llvm::StringRef output) {
+  namespace fs = llvm::sys::fs;
+  if (fs::is_directory(output))
+    return makeError("-o {0} is a folder, but the name of a file is needed", output);
+  if (fs::exists(output) && fs::equivalent(model, output))
+    return makeError("-o {0} is the model itself: name another file with -o", output);
+  // The finished file takes the name, which would do away with a device.
+  if (fs::exists(output) && !fs::is_regular_file(output))
+    return makeError("-o {0} is a device or a pipe, but an artifact needs a file", output);
+  return llvm::Error::success();
 }
 
 std::string megabytes(uint64_t bytes) {

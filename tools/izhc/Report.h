@@ -13,6 +13,9 @@ namespace izhc::tool {
 // Prints the sentence of `error` and returns `status`.
 int report(llvm::Error error, int status = kFailed);
 
+// Fails with a sentence where `output` can't become a new file made from `input`.
+llvm::Error checkOutput(llvm::StringRef input, llvm::StringRef output);
+
 // "12.3 MB", in powers of ten.
 std::string megabytes(uint64_t bytes);
 
