@@ -145,6 +145,11 @@ public:
 
 private:
   void findScales();
+  // How far integers are from those that a sub-block has.
+  struct Neighbour {
+    int sub, min;
+  };
+  void neighbourErrors(int j, llvm::ArrayRef<Neighbour> neighbours, float *errors) const;
   void chooseSubs(bool diagonals);
   void refitScale();
   void write(RawBlock &raw);
@@ -196,28 +201,47 @@ void SuperBlock::findScales() {
   }
 }
 
+// The errors of sub-block j for integers next to sub[j] and subMin[j].
+void SuperBlock::neighbourErrors(int j, llvm::ArrayRef<Neighbour> neighbours, float *errors) const {
+  float step = halfToFloat(d), base = halfToFloat(dmin);
+  // Three would leave most lanes idle.
+  if (!format.hasMin) {
+    for (size_t i = 0; i < neighbours.size(); ++i)
+      errors[i] = encodeSub(j, step * (sub[j] + neighbours[i].sub), 0, nullptr);
+    return;
+  }
+  float steps[kLanes] = {}, bases[kLanes] = {};
+  for (size_t i = 0; i < neighbours.size(); ++i) {
+    steps[i] = step * (sub[j] + neighbours[i].sub);
+    bases[i] = -base * (subMin[j] + neighbours[i].min);
+  }
+  lineErrors(groups[j], steps, bases, range.low, range.high, errors);
+}
+
 // Each sub-block's integers, among the neighbours of those it has.
 void SuperBlock::chooseSubs(bool diagonals) {
+  // Those with a minimum: first the four that differ in one, then diagonals, as
+  // many as are tried at once.
+  static constexpr Neighbour kAll[] = {{0, 0}, {-1, 0},  {1, 0},  {0, -1},
+                                       {0, 1}, {-1, -1}, {-1, 1}, {1, -1}};
+  static_assert(std::size(kAll) == kLanes);
+  llvm::ArrayRef<Neighbour> neighbours(kAll, !format.hasMin ? 3 : diagonals ? 8 : 5);
   float step = halfToFloat(d), base = halfToFloat(dmin);
   error = 0;
-  int reach = format.hasMin ? 1 : 0;
   for (int j = 0; j < count; ++j) {
-    int oldSub = sub[j], oldMin = subMin[j];
-    float best = INFINITY;
-    for (int a = -1; a <= 1; ++a)
-      for (int b = -reach; b <= reach; ++b) {
-        int s = oldSub + a, m = oldMin + b;
-        if ((a && b && !diagonals) || s < subLow || s > subHigh || m < 0 || m > subHigh)
-          continue;
-        float now = encodeSub(j, step * s, base * m, nullptr);
-        if (now < best) {
-          best = now;
-          sub[j] = s;
-          subMin[j] = m;
-        }
-      }
-    error += best;
-    encodeSub(j, step * sub[j], base * subMin[j], codes + j * groups[j].count);
+    float errors[kLanes], best = INFINITY;
+    neighbourErrors(j, neighbours, errors);
+    Neighbour chosen = {0, 0};
+    for (size_t i = 0; i < neighbours.size(); ++i) {
+      int s = sub[j] + neighbours[i].sub, m = subMin[j] + neighbours[i].min;
+      if (s < subLow || s > subHigh || m < 0 || m > subHigh || !(errors[i] < best))
+        continue;
+      best = errors[i];
+      chosen = neighbours[i];
+    }
+    sub[j] += chosen.sub;
+    subMin[j] += chosen.min;
+    error += encodeSub(j, step * sub[j], base * subMin[j], codes + j * groups[j].count);
   }
 }
 

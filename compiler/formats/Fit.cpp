@@ -13,9 +13,10 @@ using namespace izhc::formats;
 
 namespace {
 
-constexpr int kLanes = 8;
 typedef float Floats __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+typedef double Doubles __attribute__((vector_size(8 * kLanes)));
+typedef int64_t Longs __attribute__((vector_size(8 * kLanes)));
 typedef uint8_t Bytes __attribute__((vector_size(kLanes)));
 
 #define IZH_ALWAYS_INLINE __attribute__((always_inline))
@@ -83,6 +84,18 @@ IZH_INLINE Sums sumsOf(const Group &group, float inverse, float base, float low,
   return sums;
 }
 
+// The same of kLanes scales at once, one a lane: no sum goes across lanes, and
+// no scale waits for the one before it.
+IZH_INLINE Sums sumsOfEach(const Group &group, Floats inverse, float base, float low, float high) {
+  Sums sums;
+  for (int i = 0; i < group.count; ++i) {
+    Floats x = splat(group.x[i]);
+    Floats q = rounded(clamped((x - base) * inverse, low, high));
+    addCodes(sums, x, splat(group.w[i]), q);
+  }
+  return sums;
+}
+
 // The entry of the book next to each value, given the middles between them.
 struct BookTable {
   int count;
@@ -105,6 +118,15 @@ IZH_INLINE Floats nearest(const BookTable &book, Floats v) {
   return value;
 }
 
+IZH_INLINE Sums bookSumsOfEach(const Group &group, Floats inverse, const BookTable &book) {
+  Sums sums;
+  for (int i = 0; i < group.count; ++i) {
+    Floats x = splat(group.x[i]);
+    addCodes(sums, x, splat(group.w[i]), nearest(book, x * inverse));
+  }
+  return sums;
+}
+
 IZH_INLINE Sums bookSums(const Group &group, float inverse, const BookTable &book) {
   Sums sums;
   for (int i = 0; i < group.count; i += kLanes) {
@@ -114,56 +136,87 @@ IZH_INLINE Sums bookSums(const Group &group, float inverse, const BookTable &boo
   return sums;
 }
 
+struct Ends {
+  float low, high;
+};
+
+IZH_INLINE Ends endsOf(const Group &group) {
+  Floats low = load(group.x), high = low;
+  for (int i = kLanes; i < group.count; i += kLanes) {
+    low = __builtin_elementwise_min(low, load(group.x + i));
+    high = __builtin_elementwise_max(high, load(group.x + i));
+  }
+  Ends ends = {low[0], high[0]};
+  for (int i = 1; i < kLanes; ++i)
+    ends = {std::min(ends.low, low[i]), std::max(ends.high, high[i])};
+  return ends;
+}
+
 // The weight that is largest in magnitude, with its sign.
 IZH_INLINE float extremeOf(const Group &group) {
-  float extreme = 0;
-  for (int i = 0; i < group.count; ++i)
-    if (std::abs(group.x[i]) > std::abs(extreme))
-      extreme = group.x[i];
-  return extreme;
+  Ends ends = endsOf(group);
+  return ends.high >= -ends.low ? ends.high : ends.low;
 }
 
 // How much of the weights a scale accounts for, and that scale.
 struct Candidate {
   float gain = 0, scale = 0;
 
-  IZH_ALWAYS_INLINE void take(const Sums &sums) {
-    float qq = total(sums.qq), xq = total(sums.xq);
-    if (qq > 0 && xq * xq > gain * qq) {
-      gain = xq * xq / qq;
-      scale = xq / qq;
-    }
+  // False if it is no better than the best before.
+  IZH_ALWAYS_INLINE bool take(float qq, float xq) {
+    if (!(qq > 0 && xq * xq > gain * qq))
+      return false;
+    gain = xq * xq / qq;
+    scale = xq / qq;
+    return true;
   }
 };
 
+// Tenths of a code by which the scales that are tried miss the last code.
+constexpr Floats kMisses = {-15, -11, -8, -6, -4, -2, 0, 3};
+// For lines, where both ends can give way.
+constexpr Floats kLineMisses = {-9, -6, -3, 0, 3, 8, 14, 22};
+
 // Scales from the extreme weight to each end of the codes and around, then the
-// best one's own codes again. Sums are asked for by the inverse of a scale.
-template <typename SumsOf>
-IZH_INLINE float searchScale(float extreme, float low, float high, SumsOf &&sumsOf) {
+// best one's own codes again, while they make it better. Sums are asked for by
+// the inverse of a scale: of kLanes, and of one.
+template <typename SumsOfEach, typename SumsOf>
+IZH_INLINE float searchScale(float extreme, float low, float high, SumsOfEach &&sumsOfEach,
+                             SumsOf &&sumsOf) {
   constexpr float kTiny = 1e-30f;
   if (!(std::abs(extreme) > kTiny))
     return 0;
   Candidate best;
   float span = std::max(-low, high);
-  for (float end : {low, high})
-    for (int i = -8; i <= 8; i += 2)
-      best.take(sumsOf((end + 0.1f * i * (span > 16 ? span / 16 : 1)) / extreme));
-  for (int i = 0; i < 3 && best.scale != 0; ++i)
-    best.take(sumsOf(1 / best.scale));
+  for (float end : {low, high}) {
+    Sums sums = sumsOfEach((end + 0.1f * kMisses * (span > 16 ? span / 16 : 1)) / extreme);
+    for (int i = 0; i < kLanes; ++i)
+      best.take(sums.qq[i], sums.xq[i]);
+  }
+  for (int i = 0; i < 3 && best.scale != 0; ++i) {
+    Sums sums = sumsOf(1 / best.scale);
+    if (!best.take(total(sums.qq), total(sums.xq)))
+      break;
+  }
   return best.scale;
 }
 
 IZH_INLINE float fitScaleBody(const Group &group, int low, int high) {
-  return searchScale(extremeOf(group), float(low), float(high),
-                     [&](float inverse) IZH_ALWAYS_INLINE {
-                       return sumsOf(group, inverse, 0, float(low), float(high));
-                     });
+  return searchScale(
+      extremeOf(group), float(low), float(high),
+      [&](Floats inverse) IZH_ALWAYS_INLINE {
+        return sumsOfEach(group, inverse, 0, float(low), float(high));
+      },
+      [&](float inverse) IZH_ALWAYS_INLINE {
+        return sumsOf(group, inverse, 0, float(low), float(high));
+      });
 }
 
 IZH_INLINE float fitBookScaleBody(const Group &group, llvm::ArrayRef<int8_t> book) {
   BookTable table(book);
   return searchScale(
       extremeOf(group), book[0], book[book.size() - 1],
+      [&](Floats inverse) IZH_ALWAYS_INLINE { return bookSumsOfEach(group, inverse, table); },
       [&](float inverse) IZH_ALWAYS_INLINE { return bookSums(group, inverse, table); });
 }
 
@@ -182,44 +235,49 @@ struct LineSearch {
 
   IZH_ALWAYS_INLINE LineSearch(const Group &group, int levels, bool below)
       : group(group), levels(float(levels)), below(below) {
-    for (int i = 0; i < group.count; ++i) {
-      double w = group.w[i], x = group.x[i];
-      fixed.one += w;
-      fixed.x += w * x;
-      fixed.xx += w * x * x;
+    Doubles one = {}, first = {}, second = {};
+    for (int i = 0; i < group.count; i += kLanes) {
+      Doubles w = __builtin_convertvector(load(group.w + i), Doubles);
+      Doubles x = __builtin_convertvector(load(group.x + i), Doubles);
+      one += w;
+      first += w * x;
+      second += w * x * x;
+    }
+    for (int i = 0; i < kLanes; ++i) {
+      fixed.one += one[i];
+      fixed.x += first[i];
+      fixed.xx += second[i];
     }
     error = fixed.xx;
   }
 
-  // The best line for the codes that (inverse, base) give.
-  IZH_ALWAYS_INLINE void take(float inverse, float base) {
-    Sums sums = sumsOf(group, inverse, base, 0, levels);
-    double qq = total(sums.qq), q = total(sums.q), xq = total(sums.xq);
-    double determinant = fixed.one * qq - q * q;
-    double step = 0, offset = 0;
-    if (determinant > 0) {
-      step = (fixed.one * xq - fixed.x * q) / determinant;
-      offset = (qq * fixed.x - q * xq) / determinant;
-    }
-    if (determinant <= 0 || (below && offset > 0)) {
-      offset = 0;
-      step = qq > 0 ? xq / qq : 0;
-    }
-    double now = fixed.xx - 2 * step * xq - 2 * offset * fixed.x + step * step * qq +
-          2 * step * offset * q + offset * offset * fixed.one;
-    if (step > 0 && now < error) {
-      error = now;
-      best = {float(step), float(offset)};
-    }
+  // The best lines for codes that have these sums with the weights, one a lane.
+  // False if none is better than the best before.
+  IZH_ALWAYS_INLINE bool take(Doubles qq, Doubles q, Doubles xq) {
+    Doubles determinant = fixed.one * qq - q * q;
+    Longs both = determinant > 0;
+    Doubles offset = (qq * fixed.x - q * xq) / determinant;
+    if (below)
+      both &= offset <= 0;
+    offset = (Doubles)(both & (Longs)offset);
+    // Where there is no offset, codes alone.
+    Doubles top = both ? fixed.one * xq - fixed.x * q : xq;
+    Doubles step = top / (both ? determinant : qq);
+    Doubles now = fixed.xx - 2 * step * xq - 2 * offset * fixed.x + step * step * qq +
+                  2 * step * offset * q + offset * offset * fixed.one;
+    bool better = false;
+    for (int i = 0; i < kLanes; ++i)
+      if (step[i] > 0 && now[i] < error) {
+        error = now[i];
+        best = {float(step[i]), float(offset[i])};
+        better = true;
+      }
+    return better;
   }
 };
 
 IZH_INLINE Line fitLineBody(const Group &group, int levels, bool below) {
-  float low = group.x[0], high = group.x[0];
-  for (int i = 1; i < group.count; ++i) {
-    low = std::min(low, group.x[i]);
-    high = std::max(high, group.x[i]);
-  }
+  auto [low, high] = endsOf(group);
   if (below)
     low = std::min(low, 0.0f);
   constexpr float kTiny = 1e-30f;
@@ -227,10 +285,16 @@ IZH_INLINE Line fitLineBody(const Group &group, int levels, bool below) {
     return {0, below ? std::min(low, 0.0f) : low};
   LineSearch search(group, levels, below);
   float spread = levels > 7 ? 1.0f : 0.5f;
-  for (int i = -10; i <= 10; i += 2)
-    search.take((levels + 0.1f * i * spread) / (high - low), low);
-  for (int i = 0; i < 3 && search.best.step > 0; ++i)
-    search.take(1 / search.best.step, search.best.base);
+  Sums each = sumsOfEach(group, (float(levels) + 0.1f * kLineMisses * spread) / (high - low), low, 0,
+                         float(levels));
+  search.take(__builtin_convertvector(each.qq, Doubles), __builtin_convertvector(each.q, Doubles),
+              __builtin_convertvector(each.xq, Doubles));
+  for (int i = 0; i < 6 && search.best.step > 0; ++i) {
+    Sums sums = sumsOf(group, 1 / search.best.step, search.best.base, 0, float(levels));
+    Doubles none = {};
+    if (!search.take(none + total(sums.qq), none + total(sums.q), none + total(sums.xq)))
+      break;
+  }
   return search.best;
 }
 
@@ -253,6 +317,20 @@ IZH_INLINE float encodeLineBody(const Group &group, float step, float base, int 
       storeCodes(q - float(low), codes + i);
   }
   return total(error);
+}
+
+IZH_INLINE void lineErrorsBody(const Group &group, const float *steps, const float *bases, int low,
+                               int high, float *errors) {
+  Floats step = load(steps), base = load(bases), error = {};
+  Floats inverse = 1 / step;
+  inverse = (Floats)((step != 0) & (Ints)inverse);
+  for (int i = 0; i < group.count; ++i) {
+    Floats x = splat(group.x[i]);
+    Floats q = rounded(clamped((x - base) * inverse, float(low), float(high)));
+    Floats rest = x - (q * step + base);
+    error += splat(group.w[i]) * rest * rest;
+  }
+  std::memcpy(errors, &error, sizeof(error));
 }
 
 IZH_INLINE float encodeBookBody(const Group &group, float scale, llvm::ArrayRef<int8_t> book,
@@ -297,6 +375,10 @@ IZH_CLONES(Line, fitLine, (const Group &group, int levels, bool below), (group, 
 IZH_CLONES(float, encodeLine,
            (const Group &group, float step, float base, int low, int high, uint8_t *codes),
            (group, step, base, low, high, codes))
+IZH_CLONES(void, lineErrors,
+           (const Group &group, const float *steps, const float *bases, int low, int high,
+            float *errors),
+           (group, steps, bases, low, high, errors))
 IZH_CLONES(float, encodeBook,
            (const Group &group, float scale, llvm::ArrayRef<int8_t> book, uint8_t *codes),
            (group, scale, book, codes))

@@ -35,6 +35,11 @@ float fitBookScale(const Group &group, llvm::ArrayRef<int8_t> book);
 float encodeLine(const Group &group, float step, float base, int low, int high, uint8_t *codes);
 float encodeBook(const Group &group, float scale, llvm::ArrayRef<int8_t> book, uint8_t *codes);
 
+// What encodeLine returns, for kLanes steps and bases at once.
+constexpr int kLanes = 8;
+void lineErrors(const Group &group, const float *steps, const float *bases, int low, int high,
+                float *errors);
+
 // Sums for fits of several groups at once: over w * q * q, w * q, w * x * q,
 // w, w * x, where q are codes plus `low`.
 struct Moments {
