@@ -14,15 +14,21 @@ llvm::StringRef FolderKeys::fileName() const { return model.fileName(); }
 const Json *FolderKeys::find(llvm::StringRef paths) const {
   const Json &config = model.source->config();
   const Json *text = config.find("text_config");
-  while (!paths.empty()) {
-    auto [path, rest] = paths.split('|');
+  llvm::SmallVector<llvm::StringRef, 4> list;
+  paths.split(list, '|');
+  for (llvm::StringRef path : list)
     for (const Json *place : {text, &config})
       if (const Json *found = place ? place->findPath(path) : nullptr)
         if (!found->isNull())
           return found;
-    paths = rest;
-  }
+  for (llvm::StringRef path : list)
+    if (auto found = model.assumed.find(path); found != model.assumed.end())
+      return &found->second;
   return nullptr;
+}
+
+void FolderKeys::assume(llvm::StringRef path, Json value) {
+  model.assumed.insert_or_assign(path, std::move(value));
 }
 
 std::optional<double> FolderKeys::number(llvm::StringRef paths) const {

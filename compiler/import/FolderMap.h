@@ -58,6 +58,10 @@ public:
   // "layer_types" and the like: whether each entry is `value`; empty if absent.
   std::vector<bool> equals(llvm::StringRef path, llvm::StringRef value) const;
 
+  // What the functions above answer where config.json has no value: published
+  // ones leave out what their architecture's code has anyway.
+  void assume(llvm::StringRef path, Json value);
+
   // Sets ARCH.`ours` (ARCH: the map's architecture).
   void set(llvm::StringRef ours, Json value);
   void set(llvm::StringRef ours, const std::vector<bool> &values);

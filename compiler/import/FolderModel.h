@@ -52,6 +52,7 @@ private:
   std::unique_ptr<FolderSource> source;
   const FolderMap &map;
   llvm::StringMap<Json> keys;
+  llvm::StringMap<Json> assumed;
   std::vector<std::string> keyOrder;
   // In the order in which their first part was met.
   std::vector<std::pair<std::string, Group>> groups;

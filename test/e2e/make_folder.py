@@ -7,6 +7,7 @@ import struct
 import numpy as np
 
 import gguf
+from reference import TRAITS, Model
 
 NAMES = {
     "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
@@ -14,7 +15,13 @@ NAMES = {
     "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
     "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
     "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+    "post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm",
+    "inp_gate": "per_layer_input_gate", "proj": "per_layer_projection", "post_norm": "post_per_layer_input_norm",
+    "per_layer_token_embd": "model.embed_tokens_per_layer", "per_layer_proj_norm": "model.per_layer_projection_norm",
+    "per_layer_model_proj": "model.per_layer_model_projection",
 }
+# Where norms stand on both sides of the feed-forward part.
+BEFORE = {"ffn_norm": "pre_feedforward_layernorm"}
 TYPES = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
 KEYS = {
     "hidden_size": "embedding_length", "num_hidden_layers": "block_count", "intermediate_size": "feed_forward_length",
@@ -24,9 +31,53 @@ KEYS = {
 }
 
 
-def published(name):
+# Whose norms are stored as the difference from 1.
+FROM_ONE = ("gemma2", "gemma3")
+
+
+def published(name, arch):
     *layer, part, kind = name.split(".")
-    return ".".join(["model.layers", layer[1], NAMES[part], kind] if layer else [NAMES[part], kind])
+    if part == "layer_output_scale":
+        return f"model.layers.{layer[1]}.layer_scalar"
+    names = NAMES | (BEFORE if TRAITS[arch].get("behind") else {})
+    return ".".join(["model.layers", layer[1], names[part], kind] if layer else [names[part], kind])
+
+
+def rope(facts, arch):
+    """The two kinds of layers of a model with windows."""
+    fact = lambda name, *default: facts.get(f"{arch}.{name}", *default)
+    far = {"rope_type": "default", "rope_theta": fact("rope.freq_base")}
+    if fact("rope.scaling.type") == "linear":
+        far |= {"rope_type": "linear", "factor": fact("rope.scaling.factor")}
+    if arch == "gemma4":
+        far |= {"rope_type": "proportional", "partial_rotary_factor": 0.25}
+    near = {"rope_type": "default", "rope_theta": fact("rope.freq_base_swa")}
+    return {"full_attention": far, "sliding_attention": near} if near["rope_theta"] else far
+
+
+def window_keys(path, facts, arch):
+    """What models with windows say beyond the usual."""
+    model, layers = Model(path), facts[f"{arch}.block_count"]
+    config = {"sliding_window": facts[f"{arch}.attention.sliding_window"], "rope_parameters": rope(facts, arch),
+              "layer_types": ["sliding_attention" if model.sees_window(i) else "full_attention" for i in range(layers)]}
+    if "gelu" in TRAITS[arch]:
+        config["hidden_activation"] = "gelu_pytorch_tanh"
+        config["query_pre_attn_scalar"] = model.head_size
+        for cap in ("attn_logit_softcapping", "final_logit_softcapping"):
+            config[cap] = facts.get(f"{arch}.{cap}")
+    if arch == "gemma4":
+        config |= gemma4_keys(facts)
+    return config
+
+
+def gemma4_keys(facts):
+    fact = lambda name: facts["gemma4." + name]
+    heads, widths = fact("attention.head_count_kv"), fact("feed_forward_length")
+    return {"head_dim": fact("attention.key_length_swa"), "global_head_dim": fact("attention.key_length"),
+            "num_key_value_heads": heads[0], "num_global_key_value_heads": heads[1], "attention_k_eq_v": True,
+            "num_kv_shared_layers": fact("attention.shared_kv_layers"), "intermediate_size": widths[0],
+            "use_double_wide_mlp": widths[-1] > widths[0],
+            "hidden_size_per_layer_input": fact("embedding_length_per_layer_input")}
 
 
 def halves(tensor, heads):
@@ -65,13 +116,20 @@ def make(path, folder, kind):
     folder.mkdir(exist_ok=True)
     config = {"model_type": kind, "hidden_act": "silu", "tie_word_embeddings": "output.weight" not in tensors}
     config |= {name: facts[f"{arch}.{key}"] for name, key in KEYS.items()}
+    if "near" in TRAITS[arch]:
+        config = {name: value for name, value in config.items() if name not in ("hidden_act", "rope_theta")}
+        config |= window_keys(path, facts, arch)
     (folder / "config.json").write_text(json.dumps(config))
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
     stored = {}
     for name, tensor in tensors.items():
+        if name == "rope_freqs.weight":
+            continue
         turned = heads.get(name.split(".")[-2]) if arch == "llama" else None
         data = halves(tensor, turned) if turned else bytes(tensor.data)
-        stored[published(name)] = (tensor.kind, list(tensor.shape), data)
+        if arch in FROM_ONE and name.endswith("norm.weight"):
+            data = (np.frombuffer(data, "<f4") - 1).tobytes()
+        stored[published(name, arch)] = (tensor.kind, list(tensor.shape), data)
     names, index = sorted(stored), {}
     for number, part in enumerate((names[::2], names[1::2]), 1):
         file = f"model-0000{number}-of-00002.safetensors"

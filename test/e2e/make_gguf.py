@@ -48,6 +48,28 @@ def tokenizer(size, pre):
     }
 
 
+GEMMA4_EXTRA = 32  # what a layer adds for each token
+
+
+def gemma4_layers(o):
+    """-> for each layer: whether it has a window, its heads' size and number of
+    key heads, the width of its feed-forward part, whether it has a cache of its own"""
+    for i in range(o.layers):
+        near, own = i % 2 == 0, i < (o.layers + 1) // 2
+        yield near, o.head_size * (1 if near else 2), o.kv_heads // (1 if near else 2), o.ffn * (1 if own else 2), own
+
+
+def gemma4(o):
+    near, sizes, key_heads, widths, own = zip(*gemma4_layers(o))
+    return {"attention.sliding_window": 8, "attention.sliding_window_pattern": list(near),
+            "attention.head_count_kv": list(key_heads), "feed_forward_length": list(widths),
+            "attention.key_length": max(sizes), "attention.value_length": max(sizes),
+            "attention.key_length_swa": o.head_size, "attention.value_length_swa": o.head_size,
+            "rope.dimension_count": max(sizes), "rope.dimension_count_swa": o.head_size, "rope.freq_base_swa": 100.0,
+            "attention.shared_kv_layers": own.count(False), "embedding_length_per_layer_input": GEMMA4_EXTRA,
+            "final_logit_softcapping": 2.0}
+
+
 # Metadata beyond what all have.
 FACTS = {
     "granite": {"attention.scale": 0.02, "embedding_scale": 0.5, "residual_scale": 0.22, "logit_scale": 8.0},
@@ -62,13 +84,20 @@ FACTS = {
                   "attention.value_length_mla": 32, "rope.dimension_count": 32, "expert_gating_func": 2,
                   "expert_shared_count": 2, "expert_weights_norm": True, "expert_weights_scale": 2.5},
     "gemma2": {"attn_logit_softcapping": 1.5, "final_logit_softcapping": 2.0, "attention.sliding_window": 8},
-    "gemma3": {"rope.freq_base_swa": 100.0, "attention.sliding_window": 8},
+    "gemma3": {"rope.freq_base_swa": 100.0, "attention.sliding_window": 8, "attention.sliding_window_pattern": 3,
+               "rope.scaling.type": "linear", "rope.scaling.factor": 8.0},
+    "gemma4": gemma4,
     "exaone4": {"attention.sliding_window": 8},
     "lfm2": {"attention.head_count_kv": [0, 0, 2, 0], "shortconv.l_cache": 3},
     "qwen35": {"ssm.conv_kernel": 4, "ssm.state_size": 32, "ssm.group_count": 2, "ssm.time_step_rank": 4,
                "ssm.inner_size": 128, "full_attention_interval": 4},
     "phi3": {"rope.scaling.type": "longrope", "rope.scaling.original_context_length": 128},
 }
+
+
+def more_facts(o):
+    facts = FACTS.get(o.arch, {})
+    return facts(o) if callable(facts) else facts
 
 
 def typed(value):
@@ -92,7 +121,7 @@ def make_metadata(o):
     }
     if o.head_size * o.heads != o.width:
         facts["attention.key_length"] = facts["attention.value_length"] = (gguf.U32, o.head_size)
-    facts |= {name: typed(value) for name, value in FACTS.get(o.arch, {}).items()}
+    facts |= {name: typed(value) for name, value in more_facts(o).items()}
     if o.experts:
         facts["expert_count"], facts["expert_used_count"] = (gguf.U32, o.experts), (gguf.U32, o.used)
         facts["expert_feed_forward_length"] = (gguf.U32, o.expert_ffn)
@@ -122,8 +151,8 @@ def experts(matrix, vector, stack, layer, o):
         vector(layer + "exp_probs_b.bias", o.experts, 0, 0.3)
     if o.arch == "qwen2moe":
         vector(layer + "ffn_gate_inp_shexp.weight", (1, o.width), 0, 0.1)
-    if "expert_shared_count" in FACTS.get(o.arch, {}):
-        shared = o.expert_ffn * FACTS[o.arch]["expert_shared_count"]
+    if "expert_shared_count" in more_facts(o):
+        shared = o.expert_ffn * more_facts(o)["expert_shared_count"]
         matrix(layer + "ffn_gate_shexp", shared, o.width)
         matrix(layer + "ffn_up_shexp", shared, o.width)
         matrix(layer + "ffn_down_shexp", o.width, shared)
@@ -167,6 +196,57 @@ def attention(matrix, vector, layer, o):
         vector(layer + "attn_sinks.weight", o.heads, 1, 1)
 
 
+def gemma4_layer(matrix, vector, number, o):
+    """All of a layer but its first norm."""
+    layer, (near, size, key_heads, width, own) = f"blk.{number}.", list(gemma4_layers(o))[number]
+    matrix(layer + "attn_q", o.heads * size, o.width)
+    vector(layer + "attn_q_norm.weight", size, 1, 0.1)
+    if own:
+        matrix(layer + "attn_k", key_heads * size, o.width)
+        vector(layer + "attn_k_norm.weight", size, 1, 0.1)
+    if own and near:  # elsewhere the product of the keys serves for both
+        matrix(layer + "attn_v", key_heads * size, o.width)
+    matrix(layer + "attn_output", o.width, o.heads * size)
+    for name in ("post_attention_norm", "ffn_norm", "post_ffw_norm", "post_norm"):
+        vector(layer + name + ".weight", o.width, 1, 0.1)
+    matrix(layer + "ffn_gate", width, o.width)
+    matrix(layer + "ffn_up", width, o.width)
+    matrix(layer + "ffn_down", o.width, width)
+    matrix(layer + "inp_gate", GEMMA4_EXTRA, o.width)
+    matrix(layer + "proj", o.width, GEMMA4_EXTRA)
+    vector(layer + "layer_output_scale.weight", 1, 0.8, 0.1)
+
+
+def gemma4_tables(matrix, vector, floats, o):
+    """What all layers share."""
+    matrix("per_layer_token_embd", o.vocab, o.layers * GEMMA4_EXTRA)
+    matrix("per_layer_model_proj", o.layers * GEMMA4_EXTRA, o.width)
+    vector("per_layer_proj_norm.weight", GEMMA4_EXTRA, 1, 0.1)
+    # Of each head that sees all tokens a quarter turns.
+    floats("rope_freqs.weight", [1.0] * (o.head_size // 4) + [1e30] * (o.head_size - o.head_size // 4))
+
+
+def recurrent(matrix, vector, convolution, layer, o):
+    """-> whether the layer has something else than attention"""
+    if o.arch == "lfm2" and int(layer.split(".")[1]) % 4 != 2:
+        matrix(layer + "shortconv.in_proj", 3 * o.width, o.width)
+        convolution(layer + "shortconv.conv.weight", o.width, 3)
+        matrix(layer + "shortconv.out_proj", o.width, o.width)
+        return True
+    if o.arch == "qwen35" and int(layer.split(".")[1]) % 4 != 3:
+        matrix(layer + "attn_qkv", 256, o.width)
+        convolution(layer + "ssm_conv1d.weight", 256, 4)
+        matrix(layer + "attn_gate", 128, o.width)
+        for name in ("alpha", "beta"):
+            matrix(layer + "ssm_" + name, 4, o.width)
+        vector(layer + "ssm_a", 4, -1, 0.3)
+        vector(layer + "ssm_dt.bias", 4, 0, 0.5)
+        vector(layer + "ssm_norm.weight", 32, 1, 0.1)
+        matrix(layer + "ssm_out", o.width, 128)
+        return True
+    return False
+
+
 def make_tensors(o):
     rng = np.random.default_rng(o.seed)
     kind = lambda name: next((k for part, k in o.override if part in name), o.kind)
@@ -183,7 +263,10 @@ def make_tensors(o):
         tensors[name] = blocks.random_tensor(rng, kind(name), (count, rows, columns), columns ** -0.5)
 
     def vector(name, size, mean, deviation):
-        values = rng.normal(mean, deviation, size).astype("<f4")
+        floats(name, rng.normal(mean, deviation, size))
+
+    def floats(name, values):
+        values = np.asarray(values, "<f4")
         tensors[name] = gguf.Tensor("f32", values.shape, values.tobytes())
 
     matrix("token_embd", o.vocab, o.width, gain=o.width ** 0.5)
@@ -192,35 +275,18 @@ def make_tensors(o):
         values = rng.normal(0, 0.5, (columns, taps)).astype("<f4")
         tensors[name] = gguf.Tensor("f32", (columns, taps), values.tobytes())
 
-    def recurrent(layer):
-        """-> whether the layer has something else than attention"""
-        if o.arch == "lfm2" and int(layer.split(".")[1]) % 4 != 2:
-            matrix(layer + "shortconv.in_proj", 3 * o.width, o.width)
-            convolution(layer + "shortconv.conv.weight", o.width, 3)
-            matrix(layer + "shortconv.out_proj", o.width, o.width)
-            return True
-        if o.arch == "qwen35" and int(layer.split(".")[1]) % 4 != 3:
-            matrix(layer + "attn_qkv", 256, o.width)
-            convolution(layer + "ssm_conv1d.weight", 256, 4)
-            matrix(layer + "attn_gate", 128, o.width)
-            for name in ("alpha", "beta"):
-                matrix(layer + "ssm_" + name, 4, o.width)
-            vector(layer + "ssm_a", 4, -1, 0.3)
-            vector(layer + "ssm_dt.bias", 4, 0, 0.5)
-            vector(layer + "ssm_norm.weight", 32, 1, 0.1)
-            matrix(layer + "ssm_out", o.width, 128)
-            return True
-        return False
-
     traits = TRAITS[o.arch]
     before, behind = traits.get("before", True), traits.get("behind", False)
     for i in range(o.layers):
         layer = f"blk.{i}."
         if before:
             vector(layer + "attn_norm.weight", o.width, 1, 0.1)
+        if o.arch == "gemma4":
+            gemma4_layer(matrix, vector, i, o)
+            continue
         if o.arch == "deepseek2":
             latent(matrix, vector, stack, layer, o)
-        elif not recurrent(layer):
+        elif not recurrent(matrix, vector, convolution, layer, o):
             attention(matrix, vector, layer, o)
         if behind:
             vector(layer + "post_attention_norm.weight", o.width, 1, 0.1)
@@ -235,6 +301,8 @@ def make_tensors(o):
         matrix(layer + "ffn_down", o.width, o.ffn)
         if behind:
             vector(layer + "post_ffw_norm.weight", o.width, 1, 0.1)
+    if o.arch == "gemma4":
+        gemma4_tables(matrix, vector, floats, o)
     if o.arch == "phi3":
         vector("rope_factors_short.weight", o.head_size // 2, 2, 0.3)
         vector("rope_factors_long.weight", o.head_size // 2, 9, 0.3)

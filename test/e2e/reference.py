@@ -18,10 +18,12 @@ import gguf
 
 # What sets an architecture apart. pairs: neighbours rotate together, not one of
 # each half. still: layers that don't rotate. behind: norms stand behind the
-# parts of a layer, not (or not only) before. gelu: gated by gelu. near: layers
-# that see a window only. wide: embeddings times the root of their width.
-# limited: how experts gate. shares: experts' weights are their shares of the
-# softmax. Others are explained where they are used.
+# parts of a layer, not (or not only) before. gelu: gated by gelu. near: all but
+# every n-th layer see a window only (if the file says nothing else). wide:
+# embeddings times the root of their width. scale: of the products of attention.
+# normed_values: each head of them. limited: how experts gate. shares: experts'
+# weights are their shares of the softmax. Others are explained where they are
+# used.
 TRAITS = {
     "llama": {"pairs": True},
     "mistral3": {"pairs": True},
@@ -31,16 +33,16 @@ TRAITS = {
     "qwen3": {},
     "qwen3moe": {},
     "glm4moe": {"second_norm": "post_attention_norm"},
-    "gpt-oss": {"second_norm": "post_attention_norm", "near": lambda layer: layer % 2 == 0, "limited": True},
+    "gpt-oss": {"second_norm": "post_attention_norm", "near": 2, "limited": True},
     "deepseek2": {"pairs": True},
     "qwen2moe": {"shares": True},
     "phi3": {},
     "olmo2": {"behind": True, "before": False},
     "seed_oss": {"second_norm": "post_attention_norm"},
-    "exaone4": {"behind": True, "before": False, "near": lambda layer: layer % 4 < 3,
-                "still": lambda layer: layer % 4 == 3},
-    "gemma2": {"behind": True, "gelu": True, "wide": True, "near": lambda layer: layer % 2 == 0},
-    "gemma3": {"behind": True, "gelu": True, "wide": True, "near": lambda layer: layer % 6 < 5},
+    "exaone4": {"behind": True, "before": False, "near": 4, "still": lambda layer: layer % 4 == 3},
+    "gemma2": {"behind": True, "gelu": True, "wide": True, "near": 2},
+    "gemma3": {"behind": True, "gelu": True, "wide": True, "near": 6},
+    "gemma4": {"behind": True, "gelu": True, "wide": True, "near": 6, "scale": 1.0, "normed_values": True},
     "lfm2": {"output_norm": "token_embd_norm"},
     "qwen35": {"second_norm": "post_attention_norm", "gated": True},
 }
@@ -93,6 +95,7 @@ class Model:
         self.head_size = self.fact("attention.key_length", self.fact("embedding_length") // self.heads)
         self.epsilon = self.fact("attention.layer_norm_rms_epsilon")
         self.traits = TRAITS[self.arch]
+        self.kept = {}  # keys and values of the last layer with and without a window
 
     def fact(self, name, *default):
         key = f"{self.arch}.{name}"
@@ -125,16 +128,27 @@ class Model:
         return frequencies, 1.0
 
     def sees_window(self, number):
-        return self.traits.get("near", lambda layer: False)(number)
+        if "near" not in self.traits:
+            return False
+        pattern = self.fact("attention.sliding_window_pattern", self.traits["near"])
+        return pattern[number] if isinstance(pattern, list) else number % pattern < pattern - 1
+
+    def of_kind(self, name, number, *default):
+        """The fact of layers like this one: of those with a window, where they have one."""
+        near = number is not None and self.sees_window(number)
+        return self.fact(name + "_swa" if near and f"{self.arch}.{name}_swa" in self.facts else name, *default)
+
+    def turns(self, number):
+        return not self.traits.get("still", lambda layer: False)(number)
 
     def rotate(self, x, positions, number=None):
         """x: (tokens, heads, head size)"""
-        size = self.fact("rope.dimension_count", self.head_size)
-        base = self.fact("rope.freq_base", 10000.0)
-        if number is not None and self.sees_window(number):
-            base = self.fact("rope.freq_base_swa", base)
-        frequencies = base ** (-np.arange(0, size, 2) / size)
-        frequencies, magnitude = self.scale_frequencies(frequencies, size)
+        size = self.of_kind("rope.dimension_count", number, x.shape[2])
+        base, magnitude = self.fact("rope.freq_base", 10000.0), 1.0
+        other = self.fact("rope.freq_base_swa", 0.0) if number is not None and self.sees_window(number) else 0.0
+        frequencies = (other or base) ** (-np.arange(0, size, 2) / size)
+        if not other:
+            frequencies, magnitude = self.scale_frequencies(frequencies, size)
         angles = positions[:, None, None] * frequencies
         cos, sin = magnitude * np.cos(angles), magnitude * np.sin(angles)
         if self.traits.get("pairs"):
@@ -153,18 +167,30 @@ class Model:
             return x
         return rms_norm(x.reshape(len(x), -1, weight.size), weight, self.epsilon).reshape(x.shape)
 
-    def project(self, x, layer):
+    def project(self, x, layer, number):
         """-> queries, keys, values: (tokens, heads, head size)"""
+        size = self.of_kind("attention.key_length", number, self.head_size)
         if self.traits.get("gated"):
             # Each head's query, then its gate.
-            both = self.linear(x, layer + "attn_q").reshape(len(x), self.heads, 2, self.head_size)
-            k, v = (self.linear(x, layer + name).reshape(len(x), -1, self.head_size) for name in ("attn_k", "attn_v"))
+            both = self.linear(x, layer + "attn_q").reshape(len(x), self.heads, 2, size)
+            k, v = (self.linear(x, layer + name).reshape(len(x), -1, size) for name in ("attn_k", "attn_v"))
             return [both[:, :, 0], k, v, both[:, :, 1]]
         if layer + "attn_qkv.weight" in self.weights:
-            all_heads = self.linear(x, layer + "attn_qkv").reshape(len(x), -1, self.head_size)
+            all_heads = self.linear(x, layer + "attn_qkv").reshape(len(x), -1, size)
             return np.split(all_heads, [self.heads, self.heads + self.kv_heads], axis=1)
-        return [self.linear(x, layer + name).reshape(len(x), -1, self.head_size)
-                for name in ("attn_q", "attn_k", "attn_v")]
+        # Where values have no matrix, that of the keys makes them.
+        value = "attn_v" if layer + "attn_v.weight" in self.weights else "attn_k"
+        return [self.linear(x, layer + name).reshape(len(x), -1, size) for name in ("attn_q", "attn_k", value)]
+
+    def keys_and_values(self, k, v, number):
+        """As attention uses them."""
+        k = self.head_norm(k, f"blk.{number}.attn_k_norm")
+        if self.turns(number):
+            k = self.rotate(k, np.arange(len(k), dtype=np.float64), number)
+        if self.traits.get("normed_values"):
+            v = rms_norm(v, 1, self.epsilon)
+        self.kept[self.sees_window(number)] = k, v
+        return k, v
 
     def latent(self, x, layer):
         """Keys and values made from one latent row a token: each head's own, and
@@ -189,17 +215,23 @@ class Model:
         if layer + "attn_kv_a_mqa.weight" in self.weights:
             return self.latent(x, layer)
         positions = np.arange(tokens, dtype=np.float64)
-        q, k, v, *gate = self.project(x, layer)
+        if number < self.layers - self.fact("attention.shared_kv_layers", 0):
+            q, k, v, *gate = self.project(x, layer, number)
+            k, v = self.keys_and_values(k, v, number)
+        else:
+            q, gate = self.linear(x, layer + "attn_q"), []
+            k, v = self.kept[self.sees_window(number)]
+            q = q.reshape(tokens, self.heads, k.shape[2])
         q = self.head_norm(q, layer + "attn_q_norm")
-        k = self.head_norm(k, layer + "attn_k_norm")
-        if not self.traits.get("still", lambda layer: False)(number):
-            q, k = self.rotate(q, positions, number), self.rotate(k, positions, number)
+        if self.turns(number):
+            q = self.rotate(q, positions, number)
         growth = self.fact("attention.temperature_scale", 0.0)
         if growth:
             periods = positions // self.fact("rope.scaling.original_context_length")
             q = q * (1 + growth * np.log(1 + periods))[:, None, None]
-        k, v = (np.repeat(t, self.heads // self.kv_heads, axis=1) for t in (k, v))
-        scores = np.einsum("qhd,khd->hqk", q, k) * self.fact("attention.scale", self.head_size ** -0.5)
+        k, v = (np.repeat(t, self.heads // t.shape[1], axis=1) for t in (k, v))
+        scale = self.fact("attention.scale", self.traits.get("scale", q.shape[2] ** -0.5))
+        scores = np.einsum("qhd,khd->hqk", q, k) * scale
         cap = self.fact("attn_logit_softcapping", 0.0)
         scores = cap * np.tanh(scores / cap) if cap else scores
         far = positions[:, None] - positions >= self.fact("attention.sliding_window", tokens)
@@ -301,12 +333,26 @@ class Model:
         share = self.fact("residual_scale", 1.0)
         x = x + share * behind(self.mix(before(x, "attn_norm"), number), "post_attention_norm")
         second = self.traits.get("second_norm", "ffn_norm")
-        return x + share * behind(self.mlp(before(x, second), layer), "post_ffw_norm")
+        x = x + share * behind(self.mlp(before(x, second), layer), "post_ffw_norm")
+        if self.extra is not None:
+            part = gelu(self.linear(x, layer + "inp_gate")) * self.extra[:, number]
+            x = x + self.norm(self.linear(part, layer + "proj"), layer + "post_norm")
+        return x * self.weights.get(layer + "layer_output_scale.weight", 1.0)
+
+    def read_extra(self, ids, x):
+        """What layers add for each token: (tokens, layers, width), or None."""
+        width = self.fact("embedding_length_per_layer_input", 0)
+        if not width:
+            return None
+        table = self.weights["per_layer_token_embd.weight"][ids].reshape(len(ids), -1, width) * np.sqrt(width)
+        made = (self.linear(x, "per_layer_model_proj") / np.sqrt(x.shape[1])).reshape(table.shape)
+        return (self.norm(made, "per_layer_proj_norm") + table) / np.sqrt(2)
 
     def logits(self, ids):
         x = self.weights["token_embd.weight"][ids] * self.fact("embedding_scale", 1.0)
         if self.traits.get("wide"):
             x = x * np.sqrt(x.shape[1])
+        self.extra = self.read_extra(ids, x)
         for i in range(self.layers):
             x = self.layer(x, i)
         x = self.norm(x, self.traits.get("output_norm", "output_norm"))

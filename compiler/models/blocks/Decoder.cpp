@@ -29,14 +29,45 @@ Projections project(ModelBuilder &builder, const Hyper &hyper, const std::string
             builder.linear(input, layer + ".attn_v", kv, bias), half(dim)};
   }
   std::string fused = layer + ".attn_qkv";
-  if (!builder.hasTensor(fused + ".weight"))
-    return {builder.linear(input, layer + ".attn_q", q, bias),
-            builder.linear(input, layer + ".attn_k", kv, bias),
-            builder.linear(input, layer + ".attn_v", kv, bias)};
-  auto part = [&](int64_t first, int64_t rows) {
-    return builder.linear(input, fused, rows, RowView::together(first, rows, q + 2 * kv));
-  };
-  return {part(0, q), part(q, kv), part(q + kv, kv)};
+  if (builder.hasTensor(fused + ".weight")) {
+    auto part = [&](int64_t first, int64_t rows) {
+      return builder.linear(input, fused, rows, RowView::together(first, rows, q + 2 * kv));
+    };
+    return {part(0, q), part(q, kv), part(q + kv, kv)};
+  }
+  Projections made{builder.linear(input, layer + ".attn_q", q, bias), {}, {}};
+  if (style.sharedCache)
+    return made;
+  made.k = builder.linear(input, layer + ".attn_k", kv, bias);
+  made.v = style.keysAsValues ? made.k : builder.linear(input, layer + ".attn_v", kv, bias);
+  return made;
+}
+
+// Heads of queries or keys, normed and turned as the style says.
+Value position(ModelBuilder &builder, const Hyper &hyper, const std::string &norm,
+               const AttentionStyle &style, Value angles, Value rows) {
+  if (style.headNorms != HeadNorms::None) {
+    bool whole = style.headNorms == HeadNorms::Whole;
+    rows = builder.rmsNorm(rows, norm, whole ? lm::widthOf(rows) : hyper.headDim, hyper.eps);
+  }
+  if (!angles)
+    return rows;
+  return builder.create<lm::RopeOp>(rows.getType(), rows, angles, style.rope,
+                                    uint64_t(hyper.headDim));
+}
+
+// The layer's own cache, with this step's keys and values behind the old ones.
+Value append(ModelBuilder &builder, const Hyper &hyper, const std::string &layer,
+             const AttentionStyle &style, Value k, Value v) {
+  k = position(builder, hyper, layer + ".attn_k_norm", style, style.angles, k);
+  if (style.valueNorms)
+    v = builder.create<lm::RmsNormOp>(v.getType(), v, Value(), uint64_t(hyper.headDim),
+                                      llvm::APFloat(hyper.eps));
+  Value cache = builder.state(layer + ".cache", hyper.kvHeads, hyper.headDim);
+  cache = builder.create<lm::AppendOp>(cache.getType(), cache, k, v);
+  if (style.keepsCache)
+    *style.keepsCache = cache;
+  return cache;
 }
 
 Value bend(ModelBuilder &builder, Gating gating, Value gate) {
@@ -49,25 +80,15 @@ Value bend(ModelBuilder &builder, Gating gating, Value gate) {
 
 Value attention(ModelBuilder &builder, const Hyper &hyper, const std::string &layer,
                 const AttentionStyle &style, Value input) {
-  int64_t dim = hyper.headDim;
   auto [q, k, v, gate] = project(builder, hyper, layer, style, input);
-  if (style.headNorms != HeadNorms::None) {
-    bool whole = style.headNorms == HeadNorms::Whole;
-    q = builder.rmsNorm(q, layer + ".attn_q_norm", whole ? lm::widthOf(q) : dim, hyper.eps);
-    k = builder.rmsNorm(k, layer + ".attn_k_norm", whole ? lm::widthOf(k) : dim, hyper.eps);
-  }
-  if (style.angles) {
-    Value angles = style.queryAngles ? style.queryAngles : style.angles;
-    q = builder.create<lm::RopeOp>(q.getType(), q, angles, style.rope, uint64_t(dim));
-    k = builder.create<lm::RopeOp>(k.getType(), k, style.angles, style.rope, uint64_t(dim));
-  }
-  Value cache = builder.state(layer + ".cache", hyper.kvHeads, dim);
-  cache = builder.create<lm::AppendOp>(cache.getType(), cache, k, v);
-  float scale = style.scale != 0 ? style.scale : 1.0f / std::sqrt(float(dim));
+  q = position(builder, hyper, layer + ".attn_q_norm", style,
+               style.queryAngles && style.angles ? style.queryAngles : style.angles, q);
+  Value cache = style.sharedCache ? style.sharedCache : append(builder, hyper, layer, style, k, v);
+  float scale = style.scale != 0 ? style.scale : 1.0f / std::sqrt(float(hyper.headDim));
   Value sinks = style.sinks ? builder.vector(layer + ".attn_sinks.weight", hyper.heads) : Value();
   Value rows = builder.create<lm::AttentionOp>(q.getType(), q, cache, sinks, uint64_t(hyper.heads),
                                                llvm::APFloat(scale), uint64_t(style.window),
-                                               llvm::APFloat(0.0f));
+                                               llvm::APFloat(style.cap));
   if (gate)
     rows = builder.mul(rows, builder.create<lm::SigmoidOp>(gate.getType(), gate));
   return builder.linear(rows, layer + ".attn_output", hyper.embedding);
@@ -136,52 +157,73 @@ static Experts readStyledExperts(ModelBuilder &builder, const Hyper &hyper,
   return experts;
 }
 
+static Value decoderLayer(ModelBuilder &builder, const Hyper &hyper, const DecoderStyle &style,
+                          const Experts &experts, int64_t number, Value x) {
+  std::string layer = "blk." + std::to_string(number);
+  // Old files carry the frequencies, which are computed here.
+  builder.markUsed(layer + ".attn_rot_embd.weight");
+  AttentionStyle attentionStyle = style.attention;
+  if (style.ofLayer)
+    style.ofLayer(number, attentionStyle);
+  auto before = [&](const char *name) {
+    return style.normsBefore ? builder.rmsNorm(x, layer + name, hyper.embedding, hyper.eps) : x;
+  };
+  auto behind = [&](Value y, const char *name) {
+    std::string norm = layer + name;
+    x = addNormed(builder, hyper, x, y, style.normsBehind ? &norm : nullptr, style.residualScale);
+  };
+  Value normed = before(".attn_norm");
+  Value mixed = style.mixer ? style.mixer(number, layer, normed) : Value();
+  if (!mixed)
+    mixed = attention(builder, hyper, layer, attentionStyle, normed);
+  behind(mixed, ".post_attention_norm");
+  Value input = before(style.feedForwardNorm);
+  llvm::SmallVector<Value, 2> parts;
+  if (experts.count == 0 || !isMixture(builder, layer))
+    parts = {gatedMlp(builder, hyper, layer, input, style.gating)};
+  else
+    parts = mixture(builder, experts, layer, input);
+  // Parts that no norm joins are added one by one, each in place.
+  if (style.normsBehind && parts.size() > 1)
+    parts = {builder.add(parts[0], parts[1])};
+  for (Value part : parts)
+    behind(part, ".post_ffw_norm");
+  return style.atEnd ? style.atEnd(number, layer, x) : x;
+}
+
+// What the layers' attention would leave out.
+static void refuseOtherAttention(ModelBuilder &builder, const Hyper &hyper,
+                                 const DecoderStyle &style) {
+  if (hyper.window != 0 && !style.windows)
+    builder.fail(makeError("{0}: {1}attention.sliding_window is {2}: attention to a window of "
+                           "tokens can't be compiled for this architecture yet",
+                           builder.source().fileName(), hyper.prefix, hyper.window));
+  if (hyper.attentionCap != 0 && !style.caps)
+    builder.fail(makeError("{0}: {1}attn_logit_softcapping is {2}: capped attention can't be "
+                           "compiled for this architecture yet",
+                           builder.source().fileName(), hyper.prefix, hyper.attentionCap));
+}
+
 Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts,
-              llvm::function_ref<DecoderStyle(const Hyper &)> makeStyle) {
+              llvm::function_ref<DecoderStyle(Hyper &)> makeStyle, LayerSizes sizes) {
   builder.describe("embedding");
-  Hyper hyper = readHyper(builder, architecture);
+  Hyper hyper = readHyper(builder, architecture, sizes);
   if (builder.failed())
     return {};
   describe(hyper, facts);
   facts.context = ropeContext(builder, hyper);
   DecoderStyle style = makeStyle(hyper);
-  if (hyper.window != 0 && !style.windows)
-    builder.fail(makeError("{0}: {1}attention.sliding_window is {2}: attention to a window of "
-                           "tokens can't be compiled for this architecture yet",
-                           builder.source().fileName(), hyper.prefix, hyper.window));
+  refuseOtherAttention(builder, hyper, style);
   Experts experts = readStyledExperts(builder, hyper, style);
   Value x = builder.scale(embedding(builder, hyper), style.embeddingScale);
+  if (style.atStart)
+    style.atStart(x);
   for (int64_t i = 0; i < hyper.layers && !builder.failed(); ++i) {
-    std::string layer = "blk." + std::to_string(i);
-    builder.describe(layer);
-    // Old files carry the frequencies, which are computed here.
-    builder.markUsed(layer + ".attn_rot_embd.weight");
-    AttentionStyle attentionStyle = style.attention;
-    if (style.ofLayer)
-      style.ofLayer(i, attentionStyle);
-    auto before = [&](const char *name) {
-      return style.normsBefore ? builder.rmsNorm(x, layer + name, hyper.embedding, hyper.eps) : x;
-    };
-    auto behind = [&](Value y, const char *name) {
-      std::string norm = layer + name;
-      x = addNormed(builder, hyper, x, y, style.normsBehind ? &norm : nullptr, style.residualScale);
-    };
-    Value normed = before(".attn_norm");
-    Value mixed = style.mixer ? style.mixer(i, layer, normed) : Value();
-    if (!mixed)
-      mixed = attention(builder, hyper, layer, attentionStyle, normed);
-    behind(mixed, ".post_attention_norm");
-    Value input = before(style.feedForwardNorm);
-    if (experts.count == 0 || !isMixture(builder, layer)) {
-      behind(gatedMlp(builder, hyper, layer, input, style.gating), ".post_ffw_norm");
-      continue;
-    }
-    // Parts that no norm joins are added one by one, each in place.
-    llvm::SmallVector<Value, 2> parts = mixture(builder, experts, layer, input);
-    if (style.normsBehind && parts.size() > 1)
-      parts = {builder.add(parts[0], parts[1])};
-    for (Value part : parts)
-      behind(part, ".post_ffw_norm");
+    builder.describe("blk." + std::to_string(i));
+    Hyper sizes = hyper;
+    if (style.sizesOfLayer)
+      style.sizesOfLayer(i, sizes);
+    x = decoderLayer(builder, sizes, style, experts, i, x);
   }
   builder.describe("output");
   return output(builder, hyper, x, style);

@@ -34,8 +34,19 @@ struct AttentionStyle {
   float scale = 0;
   // How many tokens back a token sees, itself among them; 0: all.
   int64_t window = 0;
+  // What caps these products, see lm.attention; 0: nothing.
+  float cap = 0;
   // Whether attn_sinks holds a sink for each head.
   bool sinks = false;
+  // Norms without weights of the heads of values.
+  bool valueNorms = false;
+  // Whether the product of keys is that of values too; the norms differ.
+  bool keysAsValues = false;
+  // The cache of an earlier layer, which takes the place of keys and values of
+  // the layer's own; null: it has its own.
+  mlir::Value sharedCache;
+  // Where the layer's own cache is put for later layers; may be null.
+  mlir::Value *keepsCache = nullptr;
 };
 
 enum class Gating { Silu, Gelu };
@@ -44,12 +55,20 @@ struct DecoderStyle {
   AttentionStyle attention;
   // Changes the style for one layer.
   std::function<void(int64_t layer, AttentionStyle &)> ofLayer;
+  // Changes the sizes for one layer where layers differ.
+  std::function<void(int64_t layer, Hyper &)> sizesOfLayer;
+  // Told the scaled embeddings, before the first layer.
+  std::function<void(mlir::Value rows)> atStart;
+  // What a layer does with its rows at its end, after the feed-forward part.
+  std::function<mlir::Value(int64_t number, const std::string &layer, mlir::Value rows)> atEnd;
   // Another block in the place of attention, or null for layers without one.
   // `layer` is "blk.N", `input` are normed rows.
   std::function<mlir::Value(int64_t number, const std::string &layer, mlir::Value input)> mixer;
   // Whether layers have windows of attention.sliding_window tokens; otherwise
   // such a file is refused.
   bool windows = false;
+  // The same for attn_logit_softcapping.
+  bool caps = false;
   Gating gating = Gating::Silu;
   // Norms before attention and feed-forward part, and behind them.
   bool normsBefore = true, normsBehind = false;
@@ -83,8 +102,10 @@ mlir::Value output(ModelBuilder &builder, const Hyper &hyper, mlir::Value input,
 // Fills `facts` with what `hyper` says.
 void describe(const Hyper &hyper, ModelFacts &facts);
 
-// A whole model of these blocks; fills `facts`. `makeStyle` may append ops.
+// A whole model of these blocks; fills `facts`. `makeStyle` may append ops, and
+// change numbers that mean something else in its architecture.
 mlir::Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts,
-                    llvm::function_ref<DecoderStyle(const Hyper &)> makeStyle);
+                    llvm::function_ref<DecoderStyle(Hyper &)> makeStyle,
+                    LayerSizes sizes = LayerSizes::Equal);
 
 } // namespace izhc

@@ -73,6 +73,12 @@ void halvesKeys(FolderKeys &keys) {
   keys.set("rope.halves", Json::of(true));
 }
 
+void causalKeys(FolderKeys &keys) {
+  const Json *both = keys.find("use_bidirectional_attention");
+  if (both && (both->asBool() == true || both->asString() == "all"))
+    keys.set("attention.causal", Json::of(false));
+}
+
 // One divisor a frequency: long waves are stretched, short ones are not, and
 // between the two there is a ramp.
 static void stretchLongWaves(FolderKeys &keys, const std::string &at, double base, int64_t rotary) {

@@ -18,6 +18,10 @@ inline void decoderKeys(FolderKeys &keys) { decoderKeysOf(keys, "silu"); }
 // pairs, which folders don't: see storedPairs.
 void halvesKeys(FolderKeys &keys);
 
+// attention.causal, from use_bidirectional_attention (of all tokens, not only
+// of those of an image).
+void causalKeys(FolderKeys &keys);
+
 // rope.freq_base, rope.dimension_count and rope.scaling.* (and the divisors of
 // "llama3" scaling as rope_freqs.weight). `at` is the object that holds the
 // parameters where a model has several ("rope_parameters.full_attention").

@@ -7,9 +7,11 @@
 namespace izhc {
 
 // A number, or an array (one entry a layer) whose entries are all equal, but for
-// zeros where layers are of another kind.
-static llvm::Expected<uint64_t> sameForAllLayers(const ModelSource &source, const std::string &key,
-                                                 uint64_t otherwise, uint64_t high) {
+// zeros where layers are of another kind; or the greatest of those that differ.
+static llvm::Expected<uint64_t> numberOfLayers(const ModelSource &source, const std::string &key,
+                                               LayerSizes sizes, uint64_t otherwise,
+                                               uint64_t high) {
+  bool differ = sizes == LayerSizes::Differ;
   if (!source.isArray(key))
     return source.getUIntOr(key, otherwise, 1, high);
   auto entries = source.getIntArray(key);
@@ -19,18 +21,18 @@ static llvm::Expected<uint64_t> sameForAllLayers(const ModelSource &source, cons
     return otherwise;
   int64_t most = *llvm::max_element(**entries);
   for (int64_t entry : **entries)
-    if (uint64_t(entry) > high || (entry != most && entry != 0) || most == 0)
+    if (uint64_t(entry) > high || (entry != most && entry != 0 && !differ) || most == 0)
       return makeError("{0}: {1} differs from layer to layer or is out of range; only one value "
                        "from 1 to {2} for all layers can be compiled",
                        source.fileName(), key, high);
   return uint64_t(most);
 }
 
-static void readHeads(ModelBuilder &builder, Hyper &hyper) {
+static void readHeads(ModelBuilder &builder, Hyper &hyper, LayerSizes sizes) {
   const ModelSource &source = builder.source();
   auto number = [&](const char *name, uint64_t otherwise, uint64_t high) {
-    return builder.unwrap<uint64_t>(sameForAllLayers(source, hyper.prefix + name, otherwise, high),
-                                    1);
+    return builder.unwrap<uint64_t>(
+        numberOfLayers(source, hyper.prefix + name, sizes, otherwise, high), 1);
   };
   hyper.heads = number("attention.head_count", 0, 1 << 14);
   if (hyper.heads == 0) {
@@ -61,15 +63,9 @@ static void refuseOtherAttention(ModelBuilder &builder, const Hyper &hyper) {
     builder.fail(makeError("{0}: {1}attention.causal is false: only models that read from left to "
                            "right can be compiled",
                            source.fileName(), hyper.prefix));
-  std::string key = hyper.prefix + "attn_logit_softcapping";
-  double cap = builder.unwrap<double>(source.getFloatOr(key, 0), 0);
-  if (cap != 0)
-    builder.fail(makeError("{0}: {1} is {2}: capped attention can't be compiled yet",
-                           source.fileName(), key, cap));
 }
 
-static float readLogitCap(ModelBuilder &builder, const Hyper &hyper) {
-  std::string key = hyper.prefix + "final_logit_softcapping";
+static float readCap(ModelBuilder &builder, const std::string &key) {
   double cap = builder.unwrap<double>(builder.source().getFloatOr(key, 0), 0);
   if (cap == 0 || (cap >= 1e-3 && cap <= 1e6))
     return float(cap);
@@ -101,7 +97,7 @@ static void leaveOutGuesses(ModelBuilder &builder, Hyper &hyper) {
   hyper.layers -= count;
 }
 
-Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
+Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture, LayerSizes sizes) {
   const ModelSource &source = builder.source();
   Hyper hyper;
   hyper.prefix = (architecture + ".").str();
@@ -113,11 +109,11 @@ Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
   hyper.layers = number("block_count", 1 << 12);
   leaveOutGuesses(builder, hyper);
   hyper.feedForward = builder.unwrap<uint64_t>(
-      sameForAllLayers(source, hyper.prefix + "feed_forward_length", 0, 1 << 22), 1);
+      numberOfLayers(source, hyper.prefix + "feed_forward_length", sizes, 0, 1 << 22), 1);
   if (hyper.feedForward == 0)
     builder.fail(makeError("{0}: the key {1}feed_forward_length is missing", source.fileName(),
                            hyper.prefix));
-  readHeads(builder, hyper);
+  readHeads(builder, hyper, sizes);
   // A window as large as the context hides nothing.
   hyper.window = builder.unwrap<uint64_t>(
       source.getUIntOr(hyper.prefix + "attention.sliding_window", 0, 0, 1u << 30), 0);
@@ -131,7 +127,8 @@ Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture) {
                            source.fileName(), hyper.prefix, eps));
   hyper.eps = float(eps);
   refuseOtherAttention(builder, hyper);
-  hyper.logitCap = readLogitCap(builder, hyper);
+  hyper.logitCap = readCap(builder, hyper.prefix + "final_logit_softcapping");
+  hyper.attentionCap = readCap(builder, hyper.prefix + "attn_logit_softcapping");
 
   if (auto embedding = source.requireTensor("token_embd.weight")) {
     hyper.vocabulary = (*embedding)->rows();

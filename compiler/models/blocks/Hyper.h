@@ -18,11 +18,19 @@ struct Hyper {
   int64_t window = 0; // of layers that don't see all tokens; 0: none
   float eps = 0;
   float logitCap = 0;     // of the logits; 0: none
+  float attentionCap = 0; // of attention's products
   int64_t vocabulary = 0; // rows of the embedding matrix
+};
+
+// Whether layers may differ in their key heads and feed-forward parts.
+enum class LayerSizes {
+  Equal,  // files in which they do are refused
+  Differ, // Hyper has the greatest numbers, the architecture knows each layer's
 };
 
 // Reads {architecture}.embedding_length and the like. After an error (see
 // ModelBuilder) every number is 1.
-Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture);
+Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture,
+                LayerSizes sizes = LayerSizes::Equal);
 
 } // namespace izhc
