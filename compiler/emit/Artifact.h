@@ -42,6 +42,11 @@ struct RowView {
   uint64_t first = 0, run = 0, stride = 0;
 };
 
+// The row of the tensor that is row `row` of the matrix.
+inline uint64_t sourceRow(const RowView &view, uint64_t row) {
+  return view.run ? view.first + row / view.run * view.stride + row % view.run : row;
+}
+
 // An encoded matrix of the weights section, or `count` of them one after the
 // other (their rows counted through in the view); `size` is what its packed
 // layout needs.

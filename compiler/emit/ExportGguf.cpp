@@ -67,18 +67,28 @@ private:
   }
 
   llvm::Error putTensor(const ExportTable::Tensor &tensor) {
-    if (tensor.weight == ExportTable::kInline)
+    if (tensor.weights.empty())
       return put(tensor.data);
-    if (!artifact.weights() || tensor.weight >= artifact.weights()->size())
-      return makeError("the table for export names tensor {0}, which is not there", tensor.weight);
-    const schema::Weight &weight = *artifact.weights()->Get(tensor.weight);
-    if (!weight.constant())
-      return putMatrix(weight);
-    llvm::Expected<llvm::ArrayRef<uint8_t>> bytes = bytesOf(artifact.constants_section(), weight);
-    return bytes ? put(*bytes) : bytes.takeError();
+    uint64_t rest = tensor.size;
+    for (uint32_t number : tensor.weights) {
+      if (!artifact.weights() || number >= artifact.weights()->size())
+        return makeError("the table for export names tensor {0}, which is not there", number);
+      const schema::Weight &weight = *artifact.weights()->Get(number);
+      if (weight.constant()) {
+        llvm::Expected<llvm::ArrayRef<uint8_t>> bytes =
+            bytesOf(artifact.constants_section(), weight);
+        return bytes ? put(*bytes) : bytes.takeError();
+      }
+      if (llvm::Error error = putMatrix(weight, tensor.size, rest))
+        return error;
+    }
+    written += tensor.size - rest;
+    return llvm::Error::success();
   }
 
-  llvm::Error putMatrix(const schema::Weight &weight) {
+  // Rows of a tensor of `size` bytes that begins at `written`; takes what is
+  // written off `rest`.
+  llvm::Error putMatrix(const schema::Weight &weight, uint64_t size, uint64_t &rest) {
     llvm::StringRef name = text(weight.name());
     const FormatSpec *format = findFormat(text(weight.format()));
     if (!format)
@@ -96,19 +106,30 @@ private:
         count * uint64_t(layout.matrixBytes(rows, cols)) != bytes->size())
       return makeError("tensor {0} is {1} x {2} of {3}, {4} times, which does not make {5} bytes",
                        quote(name), rows, cols, format->name, count, bytes->size());
-    uint64_t size = bytes->size() / count;
+    Matrix matrix = {layout, cols, cols / format->blockWeights * format->blockBytes,
+                     {weight.first_row(), weight.run(), weight.stride()}, size};
+    if (rows * count > rest / matrix.rowBytes)
+      return makeError("tensor {0} has more rows than the table for export says", quote(name));
+    rest -= rows * count * matrix.rowBytes;
+    uint64_t each = bytes->size() / count;
     for (uint64_t i = 0; i < count; ++i)
-      if (llvm::Error error = putOne(layout, bytes->slice(i * size, size), rows, cols))
+      if (llvm::Error error = putOne(matrix, bytes->slice(i * each, each), i * rows, rows))
         return error;
     return llvm::Error::success();
   }
 
+  struct Matrix {
+    PackedLayout layout;
+    uint64_t cols, rowBytes;
+    RowView view;
+    uint64_t size; // of the whole tensor
+  };
+
   // One matrix of a stack, which has tiles of its own.
-  llvm::Error putOne(const PackedLayout &layout, llvm::ArrayRef<uint8_t> bytes, uint64_t rows,
-                     uint64_t cols) {
-    const FormatSpec *format = layout.format;
-    uint64_t rowBytes = cols / format->blockWeights * format->blockBytes;
-    uint64_t tileBytes = layout.tileBytes(cols), tiles = bytes.size() / tileBytes;
+  llvm::Error putOne(const Matrix &matrix, llvm::ArrayRef<uint8_t> bytes, uint64_t firstRow,
+                     uint64_t rows) {
+    uint64_t rowBytes = matrix.rowBytes;
+    uint64_t tileBytes = matrix.layout.tileBytes(matrix.cols), tiles = bytes.size() / tileBytes;
     constexpr uint64_t kTileRows = PackedLayout::kTileRows;
     uint64_t atOnce = std::max<uint64_t>(kWindowBytes / (kTileRows * rowBytes), 1);
     std::vector<uint8_t> window;
@@ -117,11 +138,31 @@ private:
       uint64_t first = tile * kTileRows, some = std::min(count * kTileRows, rows - first);
       window.resize(some * rowBytes);
       for (uint64_t i = 0; i < count; ++i)
-        unpackTile(layout, bytes.data() + (tile + i) * tileBytes,
-                   std::min(kTileRows, some - i * kTileRows), rowBytes, cols,
+        unpackTile(matrix.layout, bytes.data() + (tile + i) * tileBytes,
+                   std::min(kTileRows, some - i * kTileRows), rowBytes, matrix.cols,
                    window.data() + i * kTileRows * rowBytes);
-      if (llvm::Error error = put(window))
+      if (llvm::Error error = putRows(matrix, firstRow + first, window))
         return error;
+    }
+    return llvm::Error::success();
+  }
+
+  // Rows of the matrix from the one with this number on, to where they lie in
+  // the tensor.
+  llvm::Error putRows(const Matrix &matrix, uint64_t row, llvm::ArrayRef<uint8_t> bytes) {
+    const RowView &view = matrix.view;
+    while (!bytes.empty()) {
+      uint64_t rows = bytes.size() / matrix.rowBytes;
+      if (view.run)
+        rows = std::min(rows, view.run - row % view.run);
+      uint64_t piece = rows * matrix.rowBytes, at = sourceRow(view, row);
+      if (at > matrix.size / matrix.rowBytes || piece > matrix.size - at * matrix.rowBytes)
+        return makeError("the table for export leaves no room for rows {0} to {1} of a tensor", at,
+                         at + rows - 1);
+      if (llvm::Error error = out.write(written + at * matrix.rowBytes, bytes.take_front(piece)))
+        return error;
+      bytes = bytes.drop_front(piece);
+      row += rows;
     }
     return llvm::Error::success();
   }

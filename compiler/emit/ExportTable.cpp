@@ -1,10 +1,12 @@
 // The section: whether it is compressed (u32), size of the content (u64),
 // content. The content: size (u64) and bytes of the GGUF header, number of
-// tensors (u32), of each: weight (u32), size (u64), bytes if it is inline.
+// tensors (u32), of each: number of weights (u32), these (u32), size (u64), and
+// bytes if there are no weights.
 
 #include "compiler/emit/ExportTable.h"
 #include "compiler/import/ByteReader.h"
 #include "compiler/support/Error.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Compression.h"
 #include "llvm/Support/MathExtras.h"
@@ -16,6 +18,8 @@ namespace {
 // Tensors that the plan has turned into something else are tables of
 // frequencies and the like.
 constexpr uint64_t kMostInline = 1 << 20;
+// Of all experts of the largest models.
+constexpr int64_t kMostRows = 1 << 28;
 // Far above any vocabulary, and below what would hurt.
 constexpr uint64_t kMostContent = 1 << 30;
 
@@ -45,41 +49,60 @@ bool isOfTheFile(llvm::StringRef key) {
   return key == "general.alignment" || key.starts_with("split.");
 }
 
-// The tensor's place in the artifact: a matrix, or a vector that is the
+using Places = llvm::StringMap<std::vector<uint32_t>>;
+
+// The tensors' places in the artifact: matrices, or a vector that is the
 // tensor's own values.
-llvm::StringMap<uint32_t> placesOf(const Plan &plan) {
-  llvm::StringMap<uint32_t> places;
+Places placesOf(const Plan &plan) {
+  Places places;
   uint32_t number = 0;
   for (const Weight &weight : plan.weights)
-    places[weight.name] = number++;
+    places[weight.name].push_back(number++);
   for (const Constant &constant : plan.constants) {
     if (constant.values.empty())
-      places[constant.name] = number;
+      places[constant.name].push_back(number);
     ++number;
   }
   return places;
 }
 
+// Whether these matrices have every row of the tensor, and each once.
+bool shareRows(const TensorInfo &info, const Plan &plan, llvm::ArrayRef<uint32_t> numbers) {
+  llvm::BitVector seen(unsigned(info.rows()));
+  for (uint32_t number : numbers) {
+    if (number >= plan.weights.size())
+      return false;
+    const Weight &weight = plan.weights[number];
+    if (weight.format != info.format || weight.cols != info.cols())
+      return false;
+    for (uint64_t row = 0; row < uint64_t(weight.count * weight.rows); ++row) {
+      uint64_t source = sourceRow(weight.view, row);
+      if (source >= seen.size() || seen.test(unsigned(source)))
+        return false;
+      seen.set(unsigned(source));
+    }
+  }
+  return seen.all();
+}
+
 // False if the tensor is neither in the plan nor small.
-bool placeTensor(const TensorInfo &info, const Plan &plan, const llvm::StringMap<uint32_t> &places,
+bool placeTensor(const TensorInfo &info, const Plan &plan, const Places &places,
                  ExportTable::Tensor &tensor, uint32_t &type) {
   auto found = places.find(info.name);
   type = info.ggufType;
-  if (found != places.end() && found->second < plan.weights.size()) {
-    const Weight &weight = plan.weights[found->second];
-    type = weight.format->ggufType;
+  if (found != places.end() && found->second[0] < plan.weights.size()) {
     tensor = {found->second, info.bytes, {}};
-    return weight.format == info.format && weight.count * weight.rows == info.rows() &&
-           weight.cols == info.cols();
+    return info.format && info.rows() <= kMostRows && shareRows(info, plan, found->second);
   }
   if (found != places.end()) {
     type = findFormat("f32")->ggufType;
-    tensor = {found->second, uint64_t(info.elements()) * 4, {}};
-    return plan.constants[found->second - plan.weights.size()].count == uint64_t(info.elements());
+    tensor = {{found->second[0]}, uint64_t(info.elements()) * 4, {}};
+    return plan.constants[found->second[0] - plan.weights.size()].count ==
+           uint64_t(info.elements());
   }
   if (!info.format || info.bytes > kMostInline)
     return false;
-  tensor = {ExportTable::kInline, info.bytes, std::vector<uint8_t>(info.bytes)};
+  tensor = {{}, info.bytes, std::vector<uint8_t>(info.bytes)};
   info.readRows(0, info.rows(), tensor.data.data());
   return true;
 }
@@ -97,17 +120,19 @@ std::vector<uint8_t> compressed(llvm::ArrayRef<uint8_t> content) {
 
 } // namespace
 
-std::vector<uint8_t> buildExportTable(const ModelSource &source, const Plan &plan) {
+std::vector<uint8_t> buildExportTable(const ModelSource &source, const Plan &plan,
+                                      llvm::ArrayRef<ExportKey> more) {
   std::vector<ExportKey> keys = source.exportKeys();
   if (keys.empty())
     return {};
+  llvm::append_range(keys, more);
   llvm::erase_if(keys, [](const ExportKey &key) { return isOfTheFile(key.name); });
   Bytes header, table;
   header.put(kGgufMagic).put(kGgufVersion);
   header.put<uint64_t>(source.tensors().size()).put<uint64_t>(keys.size());
   for (const ExportKey &key : keys)
     header.string(key.name).append(key.value);
-  llvm::StringMap<uint32_t> places = placesOf(plan);
+  Places places = placesOf(plan);
   table.put<uint32_t>(source.tensors().size());
   uint64_t offset = 0;
   for (const TensorInfo &info : source.tensors()) {
@@ -120,7 +145,10 @@ std::vector<uint8_t> buildExportTable(const ModelSource &source, const Plan &pla
       header.put<uint64_t>(size);
     header.put(type).put(offset);
     offset = llvm::alignTo(offset + tensor.size, ExportTable::kAlignment);
-    table.put(tensor.weight).put(tensor.size).append(tensor.data);
+    table.put<uint32_t>(tensor.weights.size());
+    for (uint32_t weight : tensor.weights)
+      table.put(weight);
+    table.put(tensor.size).append(tensor.data);
   }
   header.bytes.resize(llvm::alignTo(header.bytes.size(), ExportTable::kAlignment));
   Bytes content;
@@ -171,9 +199,11 @@ llvm::Expected<ExportTable> readExportTable(llvm::ArrayRef<uint8_t> section) {
   uint32_t count = number(uint32_t());
   for (uint32_t i = 0; i < count && ok; ++i) {
     ExportTable::Tensor tensor;
-    tensor.weight = number(uint32_t());
+    uint32_t weights = number(uint32_t());
+    for (uint32_t j = 0; j < weights && ok; ++j)
+      tensor.weights.push_back(number(uint32_t()));
     tensor.size = number(uint64_t());
-    if (tensor.weight == ExportTable::kInline)
+    if (ok && weights == 0)
       tensor.data = take(tensor.size).vec();
     table.tensors.push_back(std::move(tensor));
   }

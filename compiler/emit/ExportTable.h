@@ -11,11 +11,12 @@ namespace izhc::emit {
 
 struct ExportTable {
   static constexpr uint64_t kAlignment = 32;
-  static constexpr uint32_t kInline = UINT32_MAX;
 
   struct Tensor {
-    uint32_t weight; // number in the artifact's list; kInline: `data` has it
-    uint64_t size;   // in the GGUF file
+    // Numbers in the artifact's list: one, or several that share out the rows.
+    // None: `data` has the tensor.
+    std::vector<uint32_t> weights;
+    uint64_t size; // in the GGUF file
     std::vector<uint8_t> data;
   };
   // Everything before the tensors' bytes, which follow in order, each at a
@@ -25,8 +26,10 @@ struct ExportTable {
 };
 
 // The section of an artifact; empty if the source has no GGUF keys, or the
-// plan lacks a tensor that is too large to keep twice.
-std::vector<uint8_t> buildExportTable(const ModelSource &source, const Plan &plan);
+// plan lacks a tensor that is too large to keep twice. `more`: keys beside
+// those of the source.
+std::vector<uint8_t> buildExportTable(const ModelSource &source, const Plan &plan,
+                                      llvm::ArrayRef<ExportKey> more = {});
 
 // Fails with a sentence (without the file's name) if the section is malformed.
 llvm::Expected<ExportTable> readExportTable(llvm::ArrayRef<uint8_t> section);

@@ -33,12 +33,6 @@ uint64_t rowBytes(const Weight &weight) {
   return weight.cols / weight.format->blockWeights * weight.format->blockBytes;
 }
 
-// The row of the tensor that is row `row` of the matrix.
-uint64_t sourceRow(const Weight &weight, uint64_t row) {
-  const RowView &view = weight.view;
-  return view.run ? view.first + row / view.run * view.stride + row % view.run : row;
-}
-
 // One matrix on its way into the file.
 struct Job {
   const Weight &weight;
@@ -68,7 +62,7 @@ struct Job {
   // Rows of the tensor from the first to the last that the tiles take.
   std::pair<int64_t, int64_t> span(uint64_t firstTile, uint64_t count) const {
     int64_t first = firstRow(firstTile), last = first + rowsOf(firstTile, count) - 1;
-    return {sourceRow(weight, first), sourceRow(weight, last) + 1};
+    return {sourceRow(weight.view, first), sourceRow(weight.view, last) + 1};
   }
 
   // The rows of a tile, one behind the other: where they lie, or in `copy`.
@@ -85,7 +79,7 @@ struct Job {
       return copy.data();
     }
     for (int64_t i = 0; i < rows; ++i) {
-      uint64_t row = sourceRow(weight, firstRow(tile) + i);
+      uint64_t row = sourceRow(weight.view, firstRow(tile) + i);
       if (source.reader)
         source.reader->read(row, 1, copy.data() + i * bytes);
       else

@@ -20,6 +20,7 @@ public:
   std::string kindName() const override { return source->kindName(); }
   uint64_t fileBytes() const override { return source->fileBytes(); }
   std::vector<MetaInfo> metadata() const override;
+  std::vector<ExportKey> exportKeys() const override;
   llvm::ArrayRef<TensorInfo> tensors() const override { return allTensors; }
   const TensorInfo *findTensor(llvm::StringRef name) const override;
   void release(const uint8_t *data, uint64_t bytes) const override { source->release(data, bytes); }

@@ -24,14 +24,26 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
   });
 }
 
+static llvm::ArrayRef<TensorRule> others() {
+  static const std::vector<TensorRule> rules = [] {
+    std::vector<TensorRule> all = expertTensors().vec();
+    llvm::append_range(all, decoderTensors());
+    return all;
+  }();
+  return rules;
+}
+
 static void keys(FolderKeys &keys) {
   decoderKeys(keys);
   expertKeys(keys);
 }
 
+static constexpr TensorRule kTensors[] = {
+    {"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
+};
 static constexpr llvm::StringRef kNames[] = {"glm4moe"};
 static constexpr llvm::StringRef kTypes[] = {"glm4_moe"};
-static const FolderMap kFolder = {kTypes, "glm4moe", expertTensors(), decoderTensors, keys};
+static const FolderMap kFolder = {kTypes, "glm4moe", kTensors, others, keys};
 extern const ModelSpec kGlm4Moe;
 const ModelSpec kGlm4Moe = {kNames, build, &kFolder};
 

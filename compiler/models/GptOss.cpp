@@ -45,6 +45,7 @@ static llvm::Expected<std::vector<int64_t>> ups(const FolderSource &, int64_t co
 }
 
 static constexpr TensorRule kTensors[] = {
+    {"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
     {"blk.*.attn_sinks.weight", "model.layers.*.self_attn.sinks"},
     {"blk.*.ffn_gate_inp.weight", "model.layers.*.mlp.router.weight"},
     {"blk.*.ffn_gate_inp.bias", "model.layers.*.mlp.router.bias"},

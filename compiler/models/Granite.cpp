@@ -13,7 +13,7 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
     auto factor = [&](const char *name, double otherwise) {
       return float(builder.number(hyper.prefix + name, otherwise, 1e-6, 1e6));
     };
-    style.attention.rope = storedPairs(builder, hyper);
+    style.attention.rope = lm::RopeStyle::Pairs;
     style.attention.angles = ropeAngles(builder, hyper);
     style.attention.scale = factor("attention.scale", 1 / std::sqrt(double(hyper.headDim)));
     style.embeddingScale = factor("embedding_scale", 1);
@@ -24,7 +24,7 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 }
 
 static void keys(FolderKeys &keys) {
-  halvesKeys(keys);
+  decoderKeys(keys);
   keys.copy("attention.scale", "attention_multiplier");
   keys.copy("embedding_scale", "embedding_multiplier");
   keys.copy("residual_scale", "residual_multiplier");
@@ -33,7 +33,7 @@ static void keys(FolderKeys &keys) {
 
 static constexpr llvm::StringRef kNames[] = {"granite"};
 static constexpr llvm::StringRef kTypes[] = {"granite"};
-static const FolderMap kFolder = {kTypes, "granite", {}, decoderTensors, keys};
+static const FolderMap kFolder = {kTypes, "granite", pairedHeads(), decoderTensors, keys};
 extern const ModelSpec kGranite;
 const ModelSpec kGranite = {kNames, build, &kFolder};
 

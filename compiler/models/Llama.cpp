@@ -1,6 +1,5 @@
 // Llama and the models that share its architecture (Mistral, SmolLM2, and with
-// experts Mixtral). GGUF files store its query and key matrices with rows in
-// the order of pairs, folders as two halves.
+// experts Mixtral).
 
 #include "compiler/models/blocks/Decoder.h"
 #include "compiler/models/blocks/DecoderFolder.h"
@@ -11,7 +10,7 @@ namespace izhc::models {
 static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
   return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
     DecoderStyle style;
-    style.attention.rope = storedPairs(builder, hyper);
+    style.attention.rope = lm::RopeStyle::Pairs;
     style.attention.angles = ropeAngles(builder, hyper);
     style.routing = Routing();
     return style;
@@ -20,7 +19,7 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 
 static constexpr llvm::StringRef kNames[] = {"llama"};
 static constexpr llvm::StringRef kTypes[] = {"llama", "mistral"};
-static const FolderMap kFolder = {kTypes, "llama", {}, decoderTensors, halvesKeys};
+static const FolderMap kFolder = {kTypes, "llama", pairedHeads(), decoderTensors, decoderKeys};
 extern const ModelSpec kLlama;
 const ModelSpec kLlama = {kNames, build, &kFolder};
 

@@ -10,7 +10,7 @@ namespace izhc::models {
 static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
   return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
     DecoderStyle style;
-    style.attention.rope = storedPairs(builder, hyper);
+    style.attention.rope = lm::RopeStyle::Pairs;
     style.attention.angles = ropeAngles(builder, hyper);
     RopeOptions queries;
     queries.growth = float(builder.number(hyper.prefix + "attention.temperature_scale", 0, 0, 1e3));
@@ -23,14 +23,14 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 }
 
 static void keys(FolderKeys &keys) {
-  halvesKeys(keys);
+  decoderKeys(keys);
   keys.copy("attention.temperature_scale", "rope_parameters.llama_4_scaling_beta");
   keys.copy("rope.scaling.yarn_log_multiplier", "rope_parameters.mscale_all_dim");
 }
 
 static constexpr llvm::StringRef kNames[] = {"mistral3"};
 static constexpr llvm::StringRef kTypes[] = {"ministral3"};
-static const FolderMap kFolder = {kTypes, "mistral3", {}, decoderTensors, keys};
+static const FolderMap kFolder = {kTypes, "mistral3", pairedHeads(), decoderTensors, keys};
 extern const ModelSpec kMistral3;
 const ModelSpec kMistral3 = {kNames, build, &kFolder};
 

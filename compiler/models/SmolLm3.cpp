@@ -14,7 +14,7 @@ static constexpr llvm::StringLiteral kTurned("rope.layers");
 static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
   return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
     DecoderStyle style;
-    style.attention.rope = storedPairs(builder, hyper);
+    style.attention.rope = lm::RopeStyle::Pairs;
     style.attention.angles = ropeAngles(builder, hyper);
     std::vector<int64_t> turned = builder.layerNumbers(hyper.prefix + kTurned.str(), hyper.layers, -1);
     style.ofLayer = [turned](int64_t layer, AttentionStyle &attention) {
@@ -26,7 +26,7 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 }
 
 static void keys(FolderKeys &keys) {
-  halvesKeys(keys);
+  decoderKeys(keys);
   std::vector<int64_t> turned;
   if (const Json *list = keys.find("no_rope_layers"))
     for (const Json &item : list->items())
@@ -37,7 +37,7 @@ static void keys(FolderKeys &keys) {
 
 static constexpr llvm::StringRef kNames[] = {"smollm3"};
 static constexpr llvm::StringRef kTypes[] = {"smollm3"};
-static const FolderMap kFolder = {kTypes, "smollm3", {}, decoderTensors, keys};
+static const FolderMap kFolder = {kTypes, "smollm3", pairedHeads(), decoderTensors, keys};
 extern const ModelSpec kSmolLm3;
 const ModelSpec kSmolLm3 = {kNames, build, &kFolder};
 

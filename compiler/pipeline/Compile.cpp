@@ -12,6 +12,7 @@
 #include "compiler/pipeline/Stages.h"
 #include "compiler/support/Error.h"
 #include "compiler/tokenizers/ChatTemplate.h"
+#include "compiler/tokenizers/TokenizerKeys.h"
 #include "compiler/tokenizers/Tokenizers.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -154,7 +155,7 @@ private:
         llvm::sys::path::filename(llvm::StringRef(options.model).rtrim('/')).str(), hash.get(),
         recipeText()};
     lap("wait for the hash");
-    std::vector<uint8_t> gguf = emit::buildExportTable(*source, report.plan);
+    std::vector<uint8_t> gguf = exportTable();
     auto sizes = emit::writeArtifact(
         options.output,
         {report.plan, report.facts, provenance, variants, tokenizer, tensors, options.threads,
@@ -167,6 +168,18 @@ private:
     report.sizes = *sizes;
     lap("pack and write");
     return llvm::Error::success();
+  }
+
+  // Empty where `izhc export` can't write a GGUF file.
+  std::vector<uint8_t> exportTable() const {
+    std::vector<ExportKey> keys;
+    // A folder has its tokenizer in files beside.
+    if (source->companion("config.json")) {
+      keys = tokenizerKeys(tokenizer, report.facts.chatTemplate);
+      if (keys.empty())
+        return {};
+    }
+    return emit::buildExportTable(*source, report.plan, keys);
   }
 
   // For the artifact's provenance.

@@ -51,6 +51,8 @@ def recipe(tools, source, name, kind, bar):
 
 MIXED = ["--arch=llama", "--kind=q4_1", "--override=attn_v=q6_k", "--override=ffn_up=q5_0",
          "--override=ffn_down=f16", "--override=output=q8_0", "--width=256"]
+# Queries, keys and values in one matrix, as gates and ups.
+SHARED_ROWS = ["--arch=phi3", "--kind=q8_0"]
 EXPERTS = ["--arch=qwen3moe", "--kind=f16", "--experts=3", "--expert-ffn=40"]
 
 
@@ -115,5 +117,6 @@ def run(suite, tools):
         suite.run(f"quantize {name}", recipe, tools, source, name, kind, bar)
     suite.run("export gives back every bit", bits_back, tools, MIXED)
     suite.run("export gives back every bit of experts", bits_back, tools, EXPERTS)
+    suite.run("export gives back matrices that are several in the artifact", bits_back, tools, SHARED_ROWS)
     suite.run("quantize: calibrate", calibrate, tools, source)
     suite.run("quantize and export refuse", refusals, tools, source)

@@ -5,6 +5,9 @@ import signal
 import subprocess
 import time
 
+import numpy as np
+
+import gguf
 import make_folder
 import make_gguf
 from harness import expect
@@ -47,7 +50,31 @@ def folder(tools, arch, *options):
     text = "the 12 things, and <|end|> another ä"
     both = [tools.call("izhc", "tokenize", source, "-p", text).stdout for source in (path, made)]
     expect(both[0] == both[1] and len(json.loads(both[0])) > 10, f"{both[1]} instead of {both[0]}")
+    compare_export(tools, artifact, path)
     return f"{error:.1e}"
+
+
+def compare_export(tools, artifact, path):
+    """The GGUF file that a folder's artifact is written as has the tensors and
+    the keys of the one that the folder was made from."""
+    back = tools.work / "folder-back.gguf"
+    tools.call("izhc", "export", artifact, "-o", back)
+    (wanted, tensors), (keys, written) = gguf.read(path), gguf.read(back)
+    expect(set(written) == set(tensors) - {"rope_freqs.weight"}, f"tensors {sorted(set(written) ^ set(tensors))}")
+    for name, tensor in written.items():
+        original = tensors[name]
+        expect((tensor.kind, tensor.shape) == (original.kind, original.shape), f"{name} is {tensor.kind} {tensor.shape}")
+        # Norms that are kept as a difference from 1 have lost a bit.
+        same = tensor.data == original.data or (tensor.kind == "f32" and np.allclose(
+            *(np.frombuffer(t.data, "<f4") for t in (tensor, original)), rtol=0, atol=1e-6))
+        expect(same, f"the values of {name} are others")
+    for key, value in wanted.items():
+        if key in keys:
+            expect(keys[key] == value, f"{key} is {str(keys[key])[:60]} instead of {str(value)[:60]}")
+    needed = ["general.architecture", "tokenizer.ggml.model", "tokenizer.ggml.pre", "tokenizer.ggml.tokens",
+              "tokenizer.ggml.merges", "tokenizer.ggml.token_type", "tokenizer.chat_template"]
+    needed += [key for key in wanted if key.split(".", 1)[1] in make_folder.KEYS.values()]
+    expect(set(needed) <= set(keys), f"there is no {sorted(set(needed) - set(keys))}")
 
 
 def render(tools):

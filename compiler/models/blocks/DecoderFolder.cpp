@@ -39,6 +39,38 @@ llvm::ArrayRef<TensorRule> decoderTensors() {
   return rules;
 }
 
+// Which rows of a folder's queries or keys make pairs: of each head one of the
+// first half, then one of the second.
+static llvm::Expected<std::vector<int64_t>> pairs(const FolderSource &source, int64_t count) {
+  const Json *text = source.config().find("text_config");
+  auto number = [&](const char *key) -> int64_t {
+    const Json *found = text ? text->find(key) : nullptr;
+    found = found ? found : source.config().find(key);
+    return found ? found->asInt().value_or(0) : 0;
+  };
+  int64_t heads = number("num_attention_heads"), head = number("head_dim");
+  if (head == 0 && heads > 0)
+    head = number("hidden_size") / heads;
+  if (head < 2 || head % 2 != 0 || count % head != 0)
+    return makeError("{0}: {1} rows of queries or keys can't be pairs in heads of {2} values",
+                     source.fileName(), count, head);
+  std::vector<int64_t> rows;
+  for (int64_t first = 0; first < count; first += head)
+    for (int64_t i = 0; i < head / 2; ++i)
+      rows.insert(rows.end(), {first + i, first + head / 2 + i});
+  return rows;
+}
+
+llvm::ArrayRef<TensorRule> pairedHeads() {
+  static constexpr TensorRule rules[] = {
+      {"blk.*.attn_q.weight", "model.layers.*.self_attn.q_proj.weight", Change::None, pairs},
+      {"blk.*.attn_k.weight", "model.layers.*.self_attn.k_proj.weight", Change::None, pairs},
+      {"blk.*.attn_q.bias", "model.layers.*.self_attn.q_proj.bias", Change::None, nullptr, pairs},
+      {"blk.*.attn_k.bias", "model.layers.*.self_attn.k_proj.bias", Change::None, nullptr, pairs},
+  };
+  return rules;
+}
+
 int64_t folderHeadDim(const FolderKeys &keys) {
   if (auto dim = keys.integer("head_dim"))
     return *dim;
@@ -66,11 +98,6 @@ void decoderKeysOf(FolderKeys &keys, llvm::StringRef activation) {
                         "with {2}",
                         keys.fileName(), quote(*name), quote(activation)));
   ropeKeys(keys);
-}
-
-void halvesKeys(FolderKeys &keys) {
-  decoderKeys(keys);
-  keys.set("rope.halves", Json::of(true));
 }
 
 void causalKeys(FolderKeys &keys) {

@@ -10,13 +10,14 @@ namespace izhc {
 // Embedding, norms, attention, gated feed-forward part and output.
 llvm::ArrayRef<TensorRule> decoderTensors();
 
+// Queries and keys of architectures that turn neighbouring values as pairs,
+// whose folders store the two values of a pair half a head apart.
+llvm::ArrayRef<TensorRule> pairedHeads();
+
 // Sizes, heads, norms and rope. `activation` is the one that the architecture
 // computes; another is an error.
 void decoderKeysOf(FolderKeys &keys, llvm::StringRef activation);
 inline void decoderKeys(FolderKeys &keys) { decoderKeysOf(keys, "silu"); }
-// For architectures whose GGUF files store the rows of queries and keys as
-// pairs, which folders don't: see storedPairs.
-void halvesKeys(FolderKeys &keys);
 
 // attention.causal, from use_bidirectional_attention (of all tokens, not only
 // of those of an image).

@@ -160,6 +160,7 @@ void expertKeys(FolderKeys &keys) {
   keys.copy("expert_group_count", "n_group");
   keys.copy("expert_group_used_count", "topk_group");
   keys.copy("expert_shared_count", "n_shared_experts");
+  keys.copy("leading_dense_block_count", "first_k_dense_replace");
   keys.copy("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
   // Their number comes on top of the layers here, as one of them there.
   int64_t guesses = keys.integer("num_nextn_predict_layers").value_or(0);

@@ -152,12 +152,6 @@ mlir::Value ropeAngles(ModelBuilder &builder, const Hyper &hyper, const RopeOpti
                                           llvm::APFloat(options.growth), uint64_t(options.period));
 }
 
-lm::RopeStyle storedPairs(ModelBuilder &builder, const Hyper &hyper) {
-  bool halves =
-      builder.unwrap<bool>(builder.source().getBoolOr(hyper.prefix + "rope.halves", false), false);
-  return halves ? lm::RopeStyle::Halves : lm::RopeStyle::Pairs;
-}
-
 int64_t ropeContext(ModelBuilder &builder, const Hyper &hyper) {
   if (!builder.hasTensor("rope_factors_short.weight"))
     return hyper.context;

@@ -28,10 +28,6 @@ struct RopeOptions {
 // they are given.
 mlir::Value ropeAngles(ModelBuilder &builder, const Hyper &hyper, const RopeOptions &options = {});
 
-// How rows are stored by architectures whose GGUF files have them as pairs:
-// halves where rope.halves says so.
-lm::RopeStyle storedPairs(ModelBuilder &builder, const Hyper &hyper);
-
 // The tokens for which the model's angles are right: with longrope the length
 // that the model was first trained for if its context is longer, since the
 // factors of longer texts would spoil short ones.
