@@ -134,7 +134,7 @@ def refusals(tools):
 def run(suite, tools):
     suite.run("folder llama", folder, tools, "llama")
     small = ["--layers=4", "--width=128", "--ffn=256", "--head-size=32"]
-    for arch in ("gemma2", "gemma3", "exaone4", "seed_oss"):
+    for arch in ("gemma2", "gemma3", "gemma4", "exaone4", "seed_oss"):
         suite.run(f"folder {arch}", folder, tools, arch, *small)
     suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
     for name, function in (("render", render), ("chat", chat), ("chat interrupted", interrupt),

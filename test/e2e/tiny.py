@@ -53,7 +53,7 @@ ARCHITECTURE_TARGETS = ["--target=reference,native"]
 # what is special about them.
 ARCHITECTURES = {"smollm3": "q8_0", "granite": "f16", "phi3": "q4_0", "olmo2": "q8_0", "mistral3": "q8_0",
                  "lfm2": "f16", "qwen35": "f16", "gemma2": "q8_0", "gemma3": "q8_0", "exaone4": "f16",
-                 "seed_oss": "q4_0"}
+                 "seed_oss": "q4_0", "gemma4": "q8_0"}
 
 
 def bar_of(kinds):
