@@ -237,7 +237,7 @@ static void keys(FolderKeys &keys) {
   bool once = keys.flag("attention_k_eq_v").value_or(false);
   auto farHeads = ofFarLayers(keys, near, "num_key_value_heads",
                               once ? "num_global_key_value_heads" : "num_key_value_heads");
-  int64_t width = keys.integer("intermediate_size").value_or(0);
+  int64_t width = std::clamp<int64_t>(keys.integer("intermediate_size").value_or(0), 0, 1 << 30);
   int64_t sharing = keys.integer("num_kv_shared_layers").value_or(0);
   bool doubled = keys.flag("use_double_wide_mlp").value_or(false);
   std::vector<int64_t> keyHeads, widths;

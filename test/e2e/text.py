@@ -50,6 +50,23 @@ def folder(tools, arch, *options):
     return f"{error:.1e}"
 
 
+def told_in_part(tools):
+    """Of a model that also sees images config.json leaves out what its architecture's code has anyway."""
+    usual = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "query_pre_attn_scalar": 256}
+    path = model_file(tools, "--arch=gemma3", "--layers=3", "--width=64", "--ffn=96", "--heads=8", "--kv-heads=4",
+                      "--head-size=256")
+    made = tools.work / "in-part"
+    make_folder.make(path, made, "gemma3")
+    config = json.loads((made / "config.json").read_text())
+    expect(usual.items() <= config.items(), f"config.json is {config}")
+    config = {name: value for name, value in config.items() if name not in usual}
+    (made / "config.json").write_text(json.dumps({"model_type": "gemma3", "text_config": config}))
+    artifact = tools.compile(made, "in-part.izh", "--target=reference,native", "--exact")
+    error = nmse(tools.logits(artifact, ids_of(40, 260)), Model(path).logits(ids_of(40, 260)))
+    expect(error <= EXACT_BAR, f"NMSE {error:.3e} is over {EXACT_BAR}")
+    return f"{error:.1e}"
+
+
 def render(tools):
     """Of a template's file, a GGUF, a folder and an artifact alike."""
     path = model_file(tools)
@@ -136,6 +153,7 @@ def run(suite, tools):
     small = ["--layers=4", "--width=128", "--ffn=256", "--head-size=32"]
     for arch in ("gemma2", "gemma3", "gemma4", "exaone4", "seed_oss"):
         suite.run(f"folder {arch}", folder, tools, arch, *small)
+    suite.run("folder gemma3, told in part", told_in_part, tools)
     suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
     for name, function in (("render", render), ("chat", chat), ("chat interrupted", interrupt),
                            ("folders and templates refused", refusals)):
