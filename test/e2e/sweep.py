@@ -11,7 +11,7 @@ from reference import nmse
 from smollm2 import default_artifact
 
 MODELS = ["llama", "mistral", "qwen2", "qwen3", "qwen3moe", "glm4moe", "gptoss", "deepseek3", "smollm3", "granite",
-          "phi3", "olmo2", "ministral3", "lfm2", "qwen35", "gemma2", "gemma3", "exaone4"]
+          "phi3", "olmo2", "ministral3", "lfm2", "qwen35", "gemma2", "gemma3", "exaone4", "qwen3next"]
 VOCABULARIES = ["llama-bpe", "llama-spm", "phi-3", "qwen2", "gpt-2"]  # all: e2e_tokenizers_test
 EXACT_BAR, MODEL_BAR, CLEAR = 1e-4, 3e-3, 0.05
 QUANT_FACTOR, KL_FACTOR = 1.2, 1.15
