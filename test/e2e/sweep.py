@@ -6,6 +6,7 @@ import json
 import numpy as np
 
 import caches
+import long
 from harness import Skip, expect, mean_kl
 from reference import nmse
 from smollm2 import default_artifact
@@ -145,6 +146,7 @@ def run(suite, tools, shared, smollm2):
     for name in MODELS:
         suite.run(f"sweep model {name}", model, tools, shared / "models" / name)
         suite.run(f"sweep folder {name}", published, tools, shared / "models" / name)
+    long.run_shared(suite, tools, shared / "models")
     for kind in json.loads((shared / "quants" / "ref.json").read_text())["files"]:
         suite.run(f"sweep type {kind}", quant, tools, shared / "quants", kind)
     for name in VOCABULARIES:
