@@ -19,6 +19,8 @@ struct TokenizerTables {
   std::vector<uint32_t> mergeSlots;
   std::vector<int32_t> byteTokens;
   std::vector<std::string> patterns;
+  // See tokenizer.fbs; empty where words are cut by patterns.
+  std::vector<uint8_t> joins;
   bool wholeWords = false;
   bool wordsAtSpaces = false;
   bool addBos = false;
@@ -46,6 +48,8 @@ llvm::Error addMerges(const ModelSource &source, llvm::StringRef name, const Voc
 void fillByteTokens(const Vocabulary &vocabulary, bool alphabet, TokenizerTables &tables);
 // Whether no text has a space after another character.
 bool spacesOnlyLead(llvm::StringRef text);
+// Adds the neighbours in a text that tokens can be made of.
+void addJoins(llvm::StringRef text, TokenizerTables &tables);
 // What is left once kind and tables are known: control tokens, ends, the section.
 llvm::Expected<std::vector<uint8_t>>
 finishTokenizer(const ModelSource &source, Vocabulary &vocabulary, TokenizerTables &tables);

@@ -3,6 +3,7 @@
 
 #include "compiler/tokenizers/Tokenizers.h"
 #include "compiler/support/Error.h"
+#include "compiler/tokenizers/PatternScanner.h"
 #include "compiler/tokenizers/SlotTable.h"
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
@@ -47,6 +48,16 @@ llvm::Expected<std::vector<uint32_t>> findSpecials(const ModelSource &source, co
   return specials;
 }
 
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::Scanner>>>
+writeScanners(const PatternScanners &scanners, flatbuffers::FlatBufferBuilder &builder) {
+  if (llvm::all_of(scanners.tables, [](const auto &table) { return table.empty(); }))
+    return 0;
+  std::vector<flatbuffers::Offset<schema::Scanner>> written;
+  for (const std::vector<uint16_t> &table : scanners.tables)
+    written.push_back(schema::CreateScanner(builder, builder.CreateVector(table)));
+  return builder.CreateVector(written);
+}
+
 std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tables,
                                  llvm::ArrayRef<uint32_t> specials) {
   std::string text;
@@ -63,6 +74,8 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
     strips.push_back(tables.strips.lookup(id));
   if (llvm::all_of(strips, [](uint8_t bits) { return bits == 0; }))
     strips.clear();
+  PatternScanners scanners = buildScanners(tables.patterns);
+  auto scannerTables = writeScanners(scanners, builder);
   auto root = schema::CreateTokenizer(
       builder, tables.kind, builder.CreateVector(offsets),
       builder.CreateVector(reinterpret_cast<const uint8_t *>(text.data()), text.size()),
@@ -74,7 +87,9 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
       tables.addBos && v.bos >= 0, tables.addEos && v.eos >= 0, tables.addSpacePrefix, v.bos, v.eos,
       v.eot, v.unk, v.pad, builder.CreateVector(v.ends), tables.spacePrefixOnce,
       tables.spacePrefixSkips, tables.splitSpaces, tables.fuseUnknown,
-      strips.empty() ? 0 : builder.CreateVector(strips));
+      strips.empty() ? 0 : builder.CreateVector(strips), scannerTables,
+      builder.CreateVector(scanners.classes.pages), builder.CreateVector(scanners.classes.classes),
+      uint16_t(scanners.symbols()), tables.joins.empty() ? 0 : builder.CreateVector(tables.joins));
   schema::FinishTokenizerBuffer(builder, root);
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }

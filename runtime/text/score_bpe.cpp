@@ -46,10 +46,22 @@ bool escape_spaces(const uint8_t* text, uint32_t bytes, bool prefix, Array<uint8
   return true;
 }
 
-// End of the word at `begin`: the next space after another character, if tokens
-// never reach across one.
+// Whether no token reaches across byte `at`, which is not the first one.
+bool is_border(const TokenizerView& view, const uint8_t* text, uint32_t size, uint32_t at) {
+  if ((text[at] & 0xc0) == 0x80) return false;
+  if (!view.joins_bytes(text[at - 1], text[at])) return true;
+  return is_space(text + at, size - at) && (view.split_spaces || !view.joins_space(text[at - 1]));
+}
+
+// End of the word at `begin`: the next place that tokens never reach across.
 uint32_t word_end(const TokenizerView& view, const Array<uint8_t>& text, uint32_t begin) {
   const uint32_t size = static_cast<uint32_t>(text.size());
+  // What is a token as a whole must not be cut.
+  if (!view.joins.empty() && !view.whole_words) {
+    uint32_t end = begin + 1;
+    while (end < size && !is_border(view, text.data(), size, end)) ++end;
+    return end;
+  }
   if (!view.words_at_spaces && !view.split_spaces) return size;
   uint32_t at = begin;
   if (view.split_spaces && is_space(text.data() + at, size - at)) at += 3;

@@ -7,6 +7,7 @@
 
 #include "runtime/base/span.h"
 #include "runtime/include/izh/izh.h"
+#include "runtime/text/scanner.h"
 
 namespace izh {
 
@@ -44,6 +45,9 @@ struct TokenizerView {
   Span<const uint8_t> strips;
   static constexpr uint8_t kStripsLeft = 1, kStripsRight = 2;
   Span<const uint32_t> ends;  // ascending
+  Span<const uint8_t> joins;  // empty, or kJoinBytes
+  static constexpr size_t kJoinBytes = (65536 + 256) / 8;
+  CharacterClasses classes;
   bool whole_words = false;
   bool words_at_spaces = false;
   bool add_bos = false;  // then bos is not -1; so for eos
@@ -64,6 +68,10 @@ struct TokenizerView {
   }
   TokenType token_type(uint32_t id) const { return static_cast<TokenType>(types[id]); }
 
+  // Whether a token may have byte `b` right behind byte `a`, or U+2581 behind `a`.
+  bool joins_bytes(uint8_t a, uint8_t b) const { return joins[a * 32 + b / 8] >> b % 8 & 1; }
+  bool joins_space(uint8_t a) const { return joins[8192 + a / 8] >> a % 8 & 1; }
+
   // The token with these bytes, or -1.
   int32_t find_token(const uint8_t* bytes, size_t count) const;
   // Index of the merge of two tokens, or -1.
@@ -79,10 +87,13 @@ constexpr size_t kMaxPatterns = 16;
 
 struct PatternList {
   PatternText items[kMaxPatterns];
+  // Of each pattern, where the compiler could make one.
+  Scanner scanners[kMaxPatterns];
   size_t count = 0;
 };
 
 // Verifies `bytes` of a section, which must be aligned to 8 and outlive the view.
+// Scanners refer to `view`.
 [[nodiscard]] izh_status view_tokenizer(const void* section, size_t bytes, TokenizerView* view,
                                         PatternList* patterns, izh_error* error);
 

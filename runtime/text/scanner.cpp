@@ -1,0 +1,53 @@
+// One look at a table a character.
+
+#include "runtime/text/scanner.h"
+
+namespace izh {
+namespace {
+
+// The character at `text`, which is UTF-8, and its length.
+uint32_t decode(const uint8_t* text, uint32_t* length) {
+  const uint32_t lead = text[0];
+  if (lead < 0xe0) {
+    *length = 2;
+    return (lead & 0x1f) << 6 | (text[1] & 0x3f);
+  }
+  if (lead < 0xf0) {
+    *length = 3;
+    return (lead & 0xf) << 12 | (text[1] & 0x3fu) << 6 | (text[2] & 0x3f);
+  }
+  *length = 4;
+  return (lead & 7) << 18 | (text[1] & 0x3fu) << 12 | (text[2] & 0x3fu) << 6 | (text[3] & 0x3f);
+}
+
+}  // namespace
+
+Scanner::Match Scanner::match(const uint8_t* text, uint32_t at, uint32_t end) const {
+  const uint32_t symbols = classes_->symbols;
+  const uint16_t* table = transitions_.data;
+  const uint8_t* ascii =
+      classes_->classes.data + size_t{classes_->pages[0]} * CharacterClasses::kPage;
+  // A line feed at the end is a symbol of its own.
+  const uint32_t last = text[end - 1] == '\n' ? end - 1 : end;
+  Match match = {at, at};
+  uint32_t state = 1;
+  while (true) {
+    uint32_t symbol, length = 1;
+    if (at < last) {
+      symbol = text[at] < 0x80 ? ascii[text[at]] : classes_->of(decode(text + at, &length));
+    } else {
+      symbol = at == end ? symbols - 1 : symbols - 2;
+    }
+    const uint32_t entry = table[state * symbols + symbol];
+    if (entry & 1) match.end = at;
+    state = entry >> 1;
+    if (state == 0) break;
+    // Behind the end of the text nothing goes on.
+    if (at == end) break;
+    at += length;
+  }
+  match.seen = at;
+  return match;
+}
+
+}  // namespace izh
