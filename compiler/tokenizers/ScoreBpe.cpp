@@ -13,12 +13,12 @@ namespace {
 
 constexpr llvm::StringLiteral kSpace("\xe2\x96\x81");
 
-std::string byteTokenText(unsigned byte) {
+} // namespace
+
+std::string izhc::byteTokenText(unsigned byte) {
   static const char digits[] = "0123456789ABCDEF";
   return {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
 }
-
-} // namespace
 
 // True if merges never reach from one character into a space after it, so that
 // words can be merged one by one.

@@ -10,6 +10,12 @@
 
 namespace izhc {
 
+// See NormalStep of tokenizer.fbs.
+struct TextStep {
+  izh::schema::NormalStepKind kind;
+  std::string from, to;
+};
+
 struct TokenizerTables {
   izh::schema::TokenizerKind kind = {};
   // Bytes of each token, as tokenizer.fbs wants them for this kind.
@@ -31,6 +37,12 @@ struct TokenizerTables {
   bool spacePrefixSkips = false;
   bool splitSpaces = false;
   bool fuseUnknown = false;
+  std::vector<TextStep> steps;
+  std::vector<uint64_t> prefixes;
+  std::vector<double> preciseScores;
+  double unknownScore = 0;
+  bool userDefinedInside = false;
+  uint32_t longestWord = 100;
   // Special tokens that take the blanks beside them: bits 1 (left) and 2 (right).
   llvm::DenseMap<uint32_t, uint8_t> strips;
 };
@@ -77,6 +89,33 @@ llvm::Error readMerges(const ModelSource &source, const Vocabulary &vocabulary,
 // are known. `fallback`: tokens like <0x00> stand for bytes.
 llvm::Error fillCharacters(const ModelSource &source, Vocabulary &vocabulary, bool fallback,
                            TokenizerTables &tables);
+
+// What BERT's tokenizers do to a text.
+struct BertRules {
+  bool clean = true, spaceIdeographs = true, stripAccents = true, lowercase = true;
+};
+void addBertSteps(const BertRules &rules, TokenizerTables &tables);
+// Adds SentencePiece's map of characters, if it isn't empty; `where` it is from.
+llvm::Error addCharsmap(llvm::Twine where, std::string map, TokenizerTables &tables);
+bool isCharsmap(llvm::StringRef map);
+// One space at a time, none at the ends.
+void dropExtraSpaces(TokenizerTables &tables);
+// The filter of all starts of the tokens `ids`.
+void fillPrefixes(llvm::ArrayRef<uint32_t> ids, TokenizerTables &tables);
+// Everything but steps and flags. User-defined tokens that are inside compete by
+// scores, which this sets, and are not cut out of texts.
+llvm::Error fillUnigram(const ModelSource &source, Vocabulary &vocabulary, bool userDefinedInside,
+                        TokenizerTables &tables);
+// `tables.texts` may have been filled before: U+2581 begins what begins a word.
+llvm::Error fillWordPiece(const ModelSource &source, const Vocabulary &vocabulary,
+                          TokenizerTables &tables);
+// <0x00> to <0xFF>
+std::string byteTokenText(unsigned byte);
+
+llvm::Expected<TokenizerTables> buildUnigram(const ModelSource &source, Vocabulary &vocabulary,
+                                             llvm::StringRef preTokenizer);
+llvm::Expected<TokenizerTables> buildWordPiece(const ModelSource &source, Vocabulary &vocabulary,
+                                               llvm::StringRef preTokenizer);
 
 // The slots of `ids` (of distinct texts), keyed by `texts`.
 llvm::Expected<std::vector<uint32_t>> buildTokenSlots(const ModelSource &source,

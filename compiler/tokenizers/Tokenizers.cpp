@@ -25,6 +25,8 @@ constexpr Kind kKinds[] = {
     {"gpt2", buildByteBpe},
     {"llama", buildScoreBpe},
     {"gemma4", buildRankBpe},
+    {"t5", buildUnigram},
+    {"bert", buildWordPiece},
 };
 
 // Tokens that a text is searched for, ordered by their bytes, the lowest id of
@@ -34,8 +36,8 @@ llvm::Expected<std::vector<uint32_t>> findSpecials(const ModelSource &source, co
   std::vector<uint32_t> specials;
   for (uint32_t id = 0; id < v.size(); ++id) {
     auto type = schema::TokenType(v.types[id]);
-    bool special = type == schema::TokenType::Control || type == schema::TokenType::UserDefined ||
-                   type == schema::TokenType::Unknown;
+    bool special = type == schema::TokenType::Control || type == schema::TokenType::Unknown ||
+                   (type == schema::TokenType::UserDefined && !tables.userDefinedInside);
     if (!special || v.find(v.texts[id]) != int32_t(id))
       continue;
     auto *bytes = reinterpret_cast<const llvm::UTF8 *>(v.texts[id].data());
@@ -58,6 +60,20 @@ writeScanners(const PatternScanners &scanners, flatbuffers::FlatBufferBuilder &b
   return builder.CreateVector(written);
 }
 
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::NormalStep>>>
+writeSteps(const TokenizerTables &tables, flatbuffers::FlatBufferBuilder &builder) {
+  if (tables.steps.empty())
+    return 0;
+  auto bytes = [&](const std::string &text) {
+    return builder.CreateVector(reinterpret_cast<const uint8_t *>(text.data()), text.size());
+  };
+  std::vector<flatbuffers::Offset<schema::NormalStep>> written;
+  for (const TextStep &step : tables.steps)
+    written.push_back(
+        schema::CreateNormalStep(builder, step.kind, bytes(step.from), bytes(step.to)));
+  return builder.CreateVector(written);
+}
+
 std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tables,
                                  llvm::ArrayRef<uint32_t> specials) {
   std::string text;
@@ -76,6 +92,7 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
     strips.clear();
   PatternScanners scanners = buildScanners(tables.patterns);
   auto scannerTables = writeScanners(scanners, builder);
+  auto steps = writeSteps(tables, builder);
   auto root = schema::CreateTokenizer(
       builder, tables.kind, builder.CreateVector(offsets),
       builder.CreateVector(reinterpret_cast<const uint8_t *>(text.data()), text.size()),
@@ -89,7 +106,10 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
       tables.spacePrefixSkips, tables.splitSpaces, tables.fuseUnknown,
       strips.empty() ? 0 : builder.CreateVector(strips), scannerTables,
       builder.CreateVector(scanners.classes.pages), builder.CreateVector(scanners.classes.classes),
-      uint16_t(scanners.symbols()), tables.joins.empty() ? 0 : builder.CreateVector(tables.joins));
+      uint16_t(scanners.symbols()), tables.joins.empty() ? 0 : builder.CreateVector(tables.joins), steps,
+      tables.prefixes.empty() ? 0 : builder.CreateVector(tables.prefixes), tables.unknownScore,
+      tables.userDefinedInside,
+      tables.preciseScores.empty() ? 0 : builder.CreateVector(tables.preciseScores), tables.longestWord);
   schema::FinishTokenizerBuffer(builder, root);
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -148,7 +168,8 @@ llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &sou
   const Kind *kind = llvm::find_if(kKinds, [&](const Kind &k) { return **model == k.model; });
   if (kind == std::end(kKinds))
     return makeError("{0}: tokenizer.ggml.model is {1}, which is not supported; supported are "
-                     "gpt2 (byte-level BPE), llama and gemma4 (SentencePiece BPE)",
+                     "gpt2 (byte-level BPE), llama and gemma4 (SentencePiece BPE), t5 (unigram) and "
+                     "bert (WordPiece)",
                      source.fileName(), quote(**model));
   auto vocabulary = readVocabulary(source);
   if (!vocabulary)

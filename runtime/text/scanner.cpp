@@ -2,26 +2,9 @@
 
 #include "runtime/text/scanner.h"
 
+#include "runtime/text/utf8.h"
+
 namespace izh {
-namespace {
-
-// The character at `text`, which is UTF-8, and its length.
-uint32_t decode(const uint8_t* text, uint32_t* length) {
-  const uint32_t lead = text[0];
-  if (lead < 0xe0) {
-    *length = 2;
-    return (lead & 0x1f) << 6 | (text[1] & 0x3f);
-  }
-  if (lead < 0xf0) {
-    *length = 3;
-    return (lead & 0xf) << 12 | (text[1] & 0x3fu) << 6 | (text[2] & 0x3f);
-  }
-  *length = 4;
-  return (lead & 7) << 18 | (text[1] & 0x3fu) << 12 | (text[2] & 0x3fu) << 6 | (text[3] & 0x3f);
-}
-
-}  // namespace
-
 Scanner::Match Scanner::match(const uint8_t* text, uint32_t at, uint32_t end) const {
   const uint32_t symbols = classes_->symbols;
   const uint16_t* table = transitions_.data;
@@ -34,7 +17,7 @@ Scanner::Match Scanner::match(const uint8_t* text, uint32_t at, uint32_t end) co
   while (true) {
     uint32_t symbol, length = 1;
     if (at < last) {
-      symbol = text[at] < 0x80 ? ascii[text[at]] : classes_->of(decode(text + at, &length));
+      symbol = text[at] < 0x80 ? ascii[text[at]] : classes_->of(utf8_decode(text + at, &length));
     } else {
       symbol = at == end ? symbols - 1 : symbols - 2;
     }

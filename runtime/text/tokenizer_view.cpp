@@ -113,8 +113,44 @@ izh_status check_tables(const TokenizerView& view, izh_error* error) {
   if (!view.joins.empty() && view.joins.size != TokenizerView::kJoinBytes) {
     return bad(error, "it doesn't say of every two bytes whether tokens join them");
   }
-  if (view.kind == TokenizerKind::kScoreBpe && view.scores.size != view.tokens) {
+  const bool scored =
+      view.kind == TokenizerKind::kScoreBpe || view.kind == TokenizerKind::kUnigram;
+  const size_t precise = view.precise_scores.size;
+  if (scored && (view.scores.size != view.tokens || (precise != 0 && precise != view.tokens))) {
     return bad(error, "there is not one score a token");
+  }
+  return IZH_OK;
+}
+
+izh_status read_steps(const schema::Tokenizer* root, TokenizerView* view, izh_error* error) {
+  view->step_count = 0;
+  if (!root->normal_steps()) return IZH_OK;
+  if (root->normal_steps()->size() > TokenizerView::kMaxSteps) {
+    return bad(error, "it changes texts in too many steps");
+  }
+  for (const schema::NormalStep* step : *root->normal_steps()) {
+    const auto kind = static_cast<NormalStepKind>(step->kind());
+    if (kind > NormalStepKind::kCharsmapGraphemes) {
+      return fail(error, IZH_BAD_ARTIFACT,
+                  "the artifact's tokenizer changes texts in a way (%d) that this runtime doesn't "
+                  "know: use a newer runtime",
+                  static_cast<int>(kind));
+    }
+    view->steps[view->step_count++] = {kind, span_of(step->from()), span_of(step->to())};
+  }
+  return IZH_OK;
+}
+
+// Kinds that look tokens up by their starts.
+izh_status check_prefixes(const TokenizerView& view, izh_error* error) {
+  const bool needed =
+      view.kind == TokenizerKind::kUnigram || view.kind == TokenizerKind::kWordPiece;
+  const size_t words = view.prefixes.size;
+  if (needed && (words == 0 || (words & (words - 1)) != 0)) {
+    return bad(error, "its filter of token starts has an impossible size");
+  }
+  if (view.kind == TokenizerKind::kWordPiece && view.unk < 0) {
+    return bad(error, "it has no token for unknown words");
   }
   return IZH_OK;
 }
@@ -186,6 +222,11 @@ void fill(const schema::Tokenizer* root, TokenizerView* view) {
   view->strips = span_of(root->strips());
   view->ends = span_of(root->ends());
   view->joins = span_of(root->joins());
+  view->precise_scores = span_of(root->precise_scores());
+  view->prefixes = span_of(root->prefixes());
+  view->unknown_score = root->unknown_score();
+  view->longest_word = root->longest_word();
+  view->user_defined_inside = root->user_defined_inside();
   view->classes.pages = span_of(root->character_pages());
   view->classes.classes = span_of(root->character_classes());
   view->classes.symbols = root->symbols();
@@ -255,7 +296,7 @@ izh_status view_tokenizer(const void* section, size_t bytes, TokenizerView* view
     return bad(error, "its references don't fit together");
   }
   const schema::Tokenizer* root = schema::GetTokenizer(section);
-  if (root->kind() > schema::TokenizerKind::ScoreBpe) {
+  if (root->kind() > schema::TokenizerKind::WordPiece) {
     return fail(error, IZH_BAD_ARTIFACT,
                 "the artifact's tokenizer is of kind %d, which this runtime doesn't know: "
                 "use a newer runtime",
@@ -269,6 +310,8 @@ izh_status view_tokenizer(const void* section, size_t bytes, TokenizerView* view
   IZH_TRY(check_texts(*view, error));
   IZH_TRY(check_specials(*view, error));
   IZH_TRY(check_tables(*view, error));
+  IZH_TRY(check_prefixes(*view, error));
+  IZH_TRY(read_steps(root, view, error));
   IZH_TRY(read_patterns(root, patterns, error));
   return read_scanners(root, *view, patterns, error);
 }

@@ -11,7 +11,7 @@
 
 namespace izh {
 
-enum class TokenizerKind : uint8_t { kByteBpe, kScoreBpe };
+enum class TokenizerKind : uint8_t { kByteBpe, kScoreBpe, kUnigram, kWordPiece };
 // Numbers of schema::TokenType.
 enum class TokenType : uint8_t {
   kUndefined,
@@ -29,13 +29,39 @@ struct MergeRule {
   uint32_t result;
 };
 
+// Numbers of schema::NormalStepKind.
+enum class NormalStepKind : uint8_t {
+  kCompose,
+  kDecompose,
+  kCompatCompose,
+  kCompatDecompose,
+  kCharsmap,
+  kLowercase,
+  kStripMarks,
+  kStripNonspacing,
+  kReplace,
+  kReplaceSpaces,
+  kStripLeft,
+  kStripRight,
+  kClean,
+  kSpaceIdeographs,
+  kBlanks,
+  kCharsmapGraphemes,
+};
+
+struct NormalStep {
+  NormalStepKind kind;
+  Span<const uint8_t> from;
+  Span<const uint8_t> to;
+};
+
 struct TokenizerView {
   TokenizerKind kind = {};
   uint32_t tokens = 0;
   Span<const uint32_t> text_offsets;  // tokens + 1, ascending
   Span<const uint8_t> text;
   Span<const uint8_t> types;
-  Span<const float> scores;          // kScoreBpe: of each token
+  Span<const float> scores;          // kScoreBpe, kUnigram: of each token
   Span<const uint32_t> token_slots;  // see tokenizer_hash.h
   Span<const MergeRule> merges;
   Span<const uint32_t> merge_slots;
@@ -48,6 +74,14 @@ struct TokenizerView {
   Span<const uint8_t> joins;  // empty, or kJoinBytes
   static constexpr size_t kJoinBytes = (65536 + 256) / 8;
   CharacterClasses classes;
+  static constexpr size_t kMaxSteps = 16;
+  NormalStep steps[kMaxSteps] = {};
+  size_t step_count = 0;
+  Span<const double> precise_scores;  // empty, or as `scores`
+  Span<const uint64_t> prefixes;
+  double unknown_score = 0;
+  uint32_t longest_word = 0;
+  bool user_defined_inside = false;
   bool whole_words = false;
   bool words_at_spaces = false;
   bool add_bos = false;  // then bos is not -1; so for eos
@@ -65,6 +99,9 @@ struct TokenizerView {
 
   Span<const uint8_t> token_text(uint32_t id) const {
     return {text.data + text_offsets[id], text_offsets[id + 1] - text_offsets[id]};
+  }
+  double score(uint32_t id) const {
+    return precise_scores.empty() ? static_cast<double>(scores[id]) : precise_scores[id];
   }
   TokenType token_type(uint32_t id) const { return static_cast<TokenType>(types[id]); }
 
