@@ -4,8 +4,10 @@
 #include "compiler/tokenizers/CharacterSets.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ConvertUTF.h"
 #include <map>
+#include <mutex>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #define PCRE2_STATIC
@@ -57,12 +59,7 @@ struct Runs {
   }
 };
 
-} // namespace
-
-std::optional<CharacterSet> izhc::charactersOf(const std::string &pattern) {
-  // Most are letters of a word.
-  if (pattern.size() == 1 && llvm::isAlnum(pattern[0]))
-    return CharacterSet{{uint32_t(pattern[0]), uint32_t(pattern[0]) + 1}};
+std::optional<CharacterSet> askPcre2(const std::string &pattern) {
   std::string repeated = "(?:" + pattern + ")++";
   int wrong;
   PCRE2_SIZE where;
@@ -90,6 +87,25 @@ std::optional<CharacterSet> izhc::charactersOf(const std::string &pattern) {
   return set;
 }
 
+// An answer takes up to a tenth of a second, and patterns have much in common.
+constexpr size_t kMaxKnown = 256;
+
+} // namespace
+
+std::optional<CharacterSet> izhc::charactersOf(const std::string &pattern) {
+  // Most are letters of a word.
+  if (pattern.size() == 1 && llvm::isAlnum(pattern[0]))
+    return CharacterSet{{uint32_t(pattern[0]), uint32_t(pattern[0]) + 1}};
+  static std::mutex mutex;
+  static std::map<std::string, std::optional<CharacterSet>> known;
+  std::lock_guard lock(mutex);
+  if (auto found = known.find(pattern); found != known.end())
+    return found->second;
+  if (known.size() >= kMaxKnown)
+    known.clear();
+  return known[pattern] = askPcre2(pattern);
+}
+
 std::optional<CharacterClasses> izhc::classify(llvm::ArrayRef<CharacterSet> sets, unsigned most) {
   // Where membership of any set changes.
   std::map<uint32_t, uint64_t> changes{{0, 0}};
@@ -113,12 +129,13 @@ std::optional<CharacterClasses> izhc::classify(llvm::ArrayRef<CharacterSet> sets
     std::fill(flat.begin() + it->first, flat.begin() + std::min(end, kCodePoints),
               uint8_t(found->second));
   }
-  std::map<std::vector<uint8_t>, uint16_t> pages;
+  llvm::StringMap<uint16_t> pages;
   for (uint32_t begin = 0; begin < kCodePoints; begin += CharacterClasses::kPage) {
-    std::vector<uint8_t> page(flat.begin() + begin, flat.begin() + begin + CharacterClasses::kPage);
+    llvm::StringRef page(reinterpret_cast<const char *>(flat.data()) + begin,
+                         CharacterClasses::kPage);
     auto [found, added] = pages.try_emplace(page, uint16_t(pages.size()));
     if (added)
-      result.classes.insert(result.classes.end(), page.begin(), page.end());
+      result.classes.insert(result.classes.end(), page.bytes_begin(), page.bytes_end());
     result.pages.push_back(found->second);
   }
   return result;

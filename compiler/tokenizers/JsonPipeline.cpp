@@ -83,12 +83,9 @@ private:
 
   llvm::Error normalize(const Json &step, llvm::StringRef type) {
     constexpr std::pair<llvm::StringLiteral, NormalStepKind> plain[] = {
-        {"NFC", NormalStepKind::Compose},
-        {"NFD", NormalStepKind::Decompose},
-        {"NFKC", NormalStepKind::CompatCompose},
-        {"NFKD", NormalStepKind::CompatDecompose},
-        {"Lowercase", NormalStepKind::Lowercase},
-        {"StripAccents", NormalStepKind::StripMarks},
+        {"NFC", NormalStepKind::Compose},         {"NFD", NormalStepKind::Decompose},
+        {"NFKC", NormalStepKind::CompatCompose},  {"NFKD", NormalStepKind::CompatDecompose},
+        {"Lowercase", NormalStepKind::Lowercase}, {"StripAccents", NormalStepKind::StripMarks},
     };
     for (auto [name, kind] : plain)
       if (type == name)

@@ -154,10 +154,10 @@ llvm::Expected<PieceModel> readModel(const ModelSource &source, llvm::ArrayRef<u
     return makeError("{0}/tokenizer.model: this is no SentencePiece model, or it is damaged",
                      source.fileName());
   if ((model.modelType != kBpe && model.modelType != kUnigram) || model.spaceBehind)
-    return makeError("{0}/tokenizer.model: only SentencePiece models of type 1 (unigram) or 2 (BPE) "
-                     "with spaces before words can be compiled; this one is of type {1}{2}",
-                     source.fileName(), model.modelType,
-                     model.spaceBehind ? " with spaces behind words" : "");
+    return makeError(
+        "{0}/tokenizer.model: only SentencePiece models of type 1 (unigram) or 2 (BPE) "
+        "with spaces before words can be compiled; this one is of type {1}{2}",
+        source.fileName(), model.modelType, model.spaceBehind ? " with spaces behind words" : "");
   // They would have to be cut out before the text is changed, and spaces beside
   // them kept.
   if (model.modelType == kBpe && (model.collapsesSpaces || !model.characterMap.empty()) &&

@@ -22,11 +22,8 @@ struct Kind {
 };
 
 constexpr Kind kKinds[] = {
-    {"gpt2", buildByteBpe},
-    {"llama", buildScoreBpe},
-    {"gemma4", buildRankBpe},
-    {"t5", buildUnigram},
-    {"bert", buildWordPiece},
+    {"gpt2", buildByteBpe}, {"llama", buildScoreBpe}, {"gemma4", buildRankBpe},
+    {"t5", buildUnigram},   {"bert", buildWordPiece},
 };
 
 // Tokens that a text is searched for, ordered by their bytes, the lowest id of
@@ -106,10 +103,11 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
       tables.spacePrefixSkips, tables.splitSpaces, tables.fuseUnknown,
       strips.empty() ? 0 : builder.CreateVector(strips), scannerTables,
       builder.CreateVector(scanners.classes.pages), builder.CreateVector(scanners.classes.classes),
-      uint16_t(scanners.symbols()), tables.joins.empty() ? 0 : builder.CreateVector(tables.joins), steps,
-      tables.prefixes.empty() ? 0 : builder.CreateVector(tables.prefixes), tables.unknownScore,
-      tables.userDefinedInside,
-      tables.preciseScores.empty() ? 0 : builder.CreateVector(tables.preciseScores), tables.longestWord);
+      uint16_t(scanners.symbols()), tables.joins.empty() ? 0 : builder.CreateVector(tables.joins),
+      steps, tables.prefixes.empty() ? 0 : builder.CreateVector(tables.prefixes),
+      tables.unknownScore, tables.userDefinedInside,
+      tables.preciseScores.empty() ? 0 : builder.CreateVector(tables.preciseScores),
+      tables.longestWord);
   schema::FinishTokenizerBuffer(builder, root);
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -167,10 +165,11 @@ llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &sou
     return std::vector<uint8_t>();
   const Kind *kind = llvm::find_if(kKinds, [&](const Kind &k) { return **model == k.model; });
   if (kind == std::end(kKinds))
-    return makeError("{0}: tokenizer.ggml.model is {1}, which is not supported; supported are "
-                     "gpt2 (byte-level BPE), llama and gemma4 (SentencePiece BPE), t5 (unigram) and "
-                     "bert (WordPiece)",
-                     source.fileName(), quote(**model));
+    return makeError(
+        "{0}: tokenizer.ggml.model is {1}, which is not supported; supported are "
+        "gpt2 (byte-level BPE), llama and gemma4 (SentencePiece BPE), t5 (unigram) and "
+        "bert (WordPiece)",
+        source.fileName(), quote(**model));
   auto vocabulary = readVocabulary(source);
   if (!vocabulary)
     return vocabulary.takeError();

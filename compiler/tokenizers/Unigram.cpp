@@ -70,8 +70,8 @@ llvm::Error izhc::fillUnigram(const ModelSource &source, Vocabulary &v, bool use
   for (uint32_t id = 0; id < v.size(); ++id) {
     tables.texts.push_back(v.texts[id].str());
     auto type = TokenType(v.types[id]);
-    bool competes = type == TokenType::Normal ||
-                    (type == TokenType::UserDefined && userDefinedInside);
+    bool competes =
+        type == TokenType::Normal || (type == TokenType::UserDefined && userDefinedInside);
     if (!competes || v.find(v.texts[id]) != int32_t(id))
       continue;
     if (v.texts[id].size() > kLongestPiece)

@@ -10,8 +10,7 @@ namespace izh {
 // Calls `take` (void(size_t bytes, int32_t id)) for each, the shortest first.
 // Returns how many bytes were looked at.
 template <typename Take>
-size_t find_pieces(const TokenizerView& view, const uint8_t* text, size_t count,
-                   const Take& take) {
+size_t find_pieces(const TokenizerView& view, const uint8_t* text, size_t count, const Take& take) {
   uint64_t hash = 0;
   for (size_t i = 0; i < count; ++i) {
     hash = schema::extend_prefix(hash, text[i]);

@@ -44,7 +44,8 @@ bool escape_spaces(const uint8_t* text, uint32_t bytes, bool prefix, Array<uint8
 uint32_t word_end(const TokenizerView& view, const Array<uint8_t>& text, uint32_t begin) {
   const uint32_t size = static_cast<uint32_t>(text.size());
   // What is a token as a whole must not be cut.
-  const bool whole = view.whole_words || (view.kind == TokenizerKind::kUnigram && view.split_spaces);
+  const bool whole =
+      view.whole_words || (view.kind == TokenizerKind::kUnigram && view.split_spaces);
   if (!view.joins.empty() && !whole) {
     uint32_t end = begin + 1;
     while (end < size && !is_border(view, text.data(), size, end)) ++end;

@@ -113,8 +113,7 @@ izh_status check_tables(const TokenizerView& view, izh_error* error) {
   if (!view.joins.empty() && view.joins.size != TokenizerView::kJoinBytes) {
     return bad(error, "it doesn't say of every two bytes whether tokens join them");
   }
-  const bool scored =
-      view.kind == TokenizerKind::kScoreBpe || view.kind == TokenizerKind::kUnigram;
+  const bool scored = view.kind == TokenizerKind::kScoreBpe || view.kind == TokenizerKind::kUnigram;
   const size_t precise = view.precise_scores.size;
   if (scored && (view.scores.size != view.tokens || (precise != 0 && precise != view.tokens))) {
     return bad(error, "there is not one score a token");

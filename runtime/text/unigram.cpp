@@ -90,9 +90,7 @@ izh_status encode_unigram(const TokenizerView& view, const uint8_t* text, uint32
   bool done = escape_spaces(text, bytes, prefix, &escaped);
   for (uint32_t begin = 0; done && begin < escaped.size();) {
     const uint32_t end = word_end(view, escaped, begin);
-    const auto encode = [&] {
-      return finder.encode(escaped.data() + begin, end - begin, ids);
-    };
+    const auto encode = [&] { return finder.encode(escaped.data() + begin, end - begin, ids); };
     const size_t before = ids->size();
     done = encode_cached(escaped.data(), begin, end, scratch, ids, encode);
     // What is unknown on both sides of a cut is one thing too.
