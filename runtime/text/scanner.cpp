@@ -5,6 +5,21 @@
 #include "runtime/text/utf8.h"
 
 namespace izh {
+uint32_t Scanner::find_start(const uint8_t* text, uint32_t at, uint32_t end) const {
+  const uint16_t* first = transitions_.data + classes_->symbols;
+  const uint8_t* ascii =
+      classes_->classes.data + size_t{classes_->pages[0]} * CharacterClasses::kPage;
+  // A line feed at the end is another symbol.
+  while (at < end && !(text[at] == '\n' && at + 1 == end)) {
+    uint32_t length = 1;
+    const uint32_t symbol =
+        text[at] < 0x80 ? ascii[text[at]] : classes_->of(utf8_decode(text + at, &length));
+    if (first[symbol] >> 1 != 0) break;
+    at += length;
+  }
+  return at;
+}
+
 Scanner::Match Scanner::match(const uint8_t* text, uint32_t at, uint32_t end) const {
   const uint32_t symbols = classes_->symbols;
   const uint16_t* table = transitions_.data;

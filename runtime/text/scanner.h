@@ -32,6 +32,9 @@ class Scanner {
 
   bool exists() const { return !transitions_.empty(); }
 
+  // The first place from `at` on where a match may begin; `end` if there is none.
+  uint32_t find_start(const uint8_t* text, uint32_t at, uint32_t end) const;
+
   struct Match {
     // Where the match ends that begins at `at`; `at` if there is none or it is empty.
     uint32_t end;

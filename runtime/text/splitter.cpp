@@ -85,7 +85,8 @@ izh_status Splitter::scan_piece(size_t pattern, const uint8_t* text, uint32_t be
   const Scanner& scanner = scanners_[pattern];
   // What was cut off so far.
   uint32_t done = begin;
-  for (uint32_t at = begin; at < end;) {
+  for (uint32_t at = scanner.find_start(text, begin, end); at < end;
+       at = scanner.find_start(text, at, end)) {
     const Scanner::Match match = scanner.match(text, at, end);
     *steps += match.seen - at;
     if (*steps > kMaxSteps + uint64_t{end} * 16) {
