@@ -1,6 +1,8 @@
 """Model folders, chat templates and conversations."""
 
+import base64
 import json
+import pathlib
 import signal
 import subprocess
 import time
@@ -134,6 +136,33 @@ def interrupt(tools):
     expect(process.wait(60) == 0, f"status {process.returncode}: {process.stderr.read().decode()}")
 
 
+def vectors(tools):
+    """A model whose tokenizer contradicts the files beside it is not compiled."""
+    path = tools.work / "vectors.gguf"
+    make_gguf.make([str(path)])
+    texts = ["the thing", "", "12 an\u00e4\n"]
+    ids = [json.loads(tools.call("izhc", "tokenize", path, "--no-bos", "-p", text).stdout) for text in texts]
+    path.with_suffix(".inp").write_text("".join(f"{text}\n__ggml_vocab_test__\n" for text in texts))
+
+    def write(lines):
+        path.with_suffix(".out").write_text("".join(f" {' '.join(map(str, line))}\n" for line in lines))
+
+    write(ids)
+    tools.call("izhc", "compile", path, "--target=reference", "-o", tools.work / "vectors.izh")
+    ids[2] = ids[2][::-1]
+    for lines, said in ((ids, "text 3"), (ids[:2], "the same number")):
+        write(lines)
+        tools.refused("izhc", "compile", path, "--target=reference", says=[said])
+    # Two tokenizers in one folder that are not the same.
+    made = tools.work / "two"
+    make_folder.make(model_file(tools), made, "llama")
+    files = json.loads((pathlib.Path(__file__).parent / "tokenizers/vectors/pieces-bpe.json").read_text())["files"]
+    (made / "tokenizer.model").write_bytes(base64.b64decode(files["tokenizer.model"]))
+    tools.refused("izhc", "compile", made, "--target=reference", says=["tokenizer.json gives", "tokenizer.model"])
+    (made / "tokenizer.model").write_bytes(b"of another kind")
+    tools.call("izhc", "compile", made, "--target=reference", "-o", tools.work / "two.izh")
+
+
 def refusals(tools):
     path = tools.work / "plain.gguf"
     make_gguf.make([str(path)])
@@ -156,5 +185,6 @@ def run(suite, tools):
     suite.run("folder gemma3, told in part", told_in_part, tools)
     suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
     for name, function in (("render", render), ("chat", chat), ("chat interrupted", interrupt),
+                           ("tokenizer against its vectors", vectors),
                            ("folders and templates refused", refusals)):
         suite.run(name, function, tools)
