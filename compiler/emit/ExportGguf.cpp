@@ -106,8 +106,11 @@ private:
         count * uint64_t(layout.matrixBytes(rows, cols)) != bytes->size())
       return makeError("tensor {0} is {1} x {2} of {3}, {4} times, which does not make {5} bytes",
                        quote(name), rows, cols, format->name, count, bytes->size());
-    Matrix matrix = {layout, cols, cols / format->blockWeights * format->blockBytes,
-                     {weight.first_row(), weight.run(), weight.stride()}, size};
+    Matrix matrix = {layout,
+                     cols,
+                     cols / format->blockWeights * format->blockBytes,
+                     {weight.first_row(), weight.run(), weight.stride()},
+                     size};
     if (rows * count > rest / matrix.rowBytes)
       return makeError("tensor {0} has more rows than the table for export says", quote(name));
     rest -= rows * count * matrix.rowBytes;
@@ -179,8 +182,9 @@ llvm::Error exportGguf(const schema::Artifact &artifact, llvm::ArrayRef<uint8_t>
                        llvm::StringRef path) {
   const schema::Section *section = artifact.gguf_section();
   if (!section || section->size() == 0)
-    return makeError("the artifact was not made from a GGUF file, or by an older izhc: what a GGUF "
-                     "file says of the model is not in it; compile a GGUF file of the model");
+    return makeError("the artifact does not say what a GGUF file says of its model: it was made by "
+                     "an older izhc, or from a folder whose tensors or tokenizer GGUF files have "
+                     "in another form; compile a GGUF file of the model");
   if (section->offset() > file.size() || section->size() > file.size() - section->offset())
     return makeError("the table for export lies outside of the file");
   llvm::ArrayRef<uint8_t> bytes = file.slice(section->offset(), section->size());

@@ -85,8 +85,20 @@ bool shareRows(const TensorInfo &info, const Plan &plan, llvm::ArrayRef<uint32_t
   return seen.all();
 }
 
+// GGUF files hold vectors as float32.
+void widen(const FormatSpec &format, ExportTable::Tensor &tensor, uint32_t &type) {
+  std::vector<float> values(tensor.data.size() / format.blockBytes * format.blockWeights);
+  for (size_t i = 0; i < values.size() / format.blockWeights; ++i)
+    format.decodeBlock(tensor.data.data() + i * format.blockBytes,
+                       values.data() + i * format.blockWeights);
+  type = findFormat("f32")->ggufType;
+  tensor.size = values.size() * 4;
+  tensor.data.resize(tensor.size);
+  memcpy(tensor.data.data(), values.data(), tensor.size);
+}
+
 // False if the tensor is neither in the plan nor small.
-bool placeTensor(const TensorInfo &info, const Plan &plan, const Places &places,
+bool placeTensor(const TensorInfo &info, bool ofFolder, const Plan &plan, const Places &places,
                  ExportTable::Tensor &tensor, uint32_t &type) {
   auto found = places.find(info.name);
   type = info.ggufType;
@@ -104,6 +116,8 @@ bool placeTensor(const TensorInfo &info, const Plan &plan, const Places &places,
     return false;
   tensor = {{}, info.bytes, std::vector<uint8_t>(info.bytes)};
   info.readRows(0, info.rows(), tensor.data.data());
+  if (info.shape.size() == 1 && ofFolder)
+    widen(*info.format, tensor, type);
   return true;
 }
 
@@ -133,12 +147,13 @@ std::vector<uint8_t> buildExportTable(const ModelSource &source, const Plan &pla
   for (const ExportKey &key : keys)
     header.string(key.name).append(key.value);
   Places places = placesOf(plan);
+  bool ofFolder = source.companion("config.json").has_value();
   table.put<uint32_t>(source.tensors().size());
   uint64_t offset = 0;
   for (const TensorInfo &info : source.tensors()) {
     ExportTable::Tensor tensor;
     uint32_t type = 0;
-    if (!placeTensor(info, plan, places, tensor, type))
+    if (!placeTensor(info, ofFolder, plan, places, tensor, type))
       return {};
     header.string(info.name).put<uint32_t>(info.shape.size());
     for (int64_t size : info.shape)

@@ -101,7 +101,8 @@ struct BookTable {
   int count;
   float first, middle[16], step[16];
 
-  IZH_ALWAYS_INLINE explicit BookTable(llvm::ArrayRef<int8_t> book) : count(int(book.size()) - 1), first(book[0]) {
+  IZH_ALWAYS_INLINE explicit BookTable(llvm::ArrayRef<int8_t> book)
+      : count(int(book.size()) - 1), first(book[0]) {
     for (int i = 0; i < count; ++i) {
       middle[i] = 0.5f * (book[i] + book[i + 1]);
       step[i] = float(book[i + 1] - book[i]);
@@ -204,12 +205,10 @@ IZH_INLINE float searchScale(float extreme, float low, float high, SumsOfEach &&
 IZH_INLINE float fitScaleBody(const Group &group, int low, int high) {
   return searchScale(
       extremeOf(group), float(low), float(high),
-      [&](Floats inverse) IZH_ALWAYS_INLINE {
-        return sumsOfEach(group, inverse, 0, float(low), float(high));
-      },
-      [&](float inverse) IZH_ALWAYS_INLINE {
-        return sumsOf(group, inverse, 0, float(low), float(high));
-      });
+      [&](Floats inverse)
+          IZH_ALWAYS_INLINE { return sumsOfEach(group, inverse, 0, float(low), float(high)); },
+      [&](float inverse)
+          IZH_ALWAYS_INLINE { return sumsOf(group, inverse, 0, float(low), float(high)); });
 }
 
 IZH_INLINE float fitBookScaleBody(const Group &group, llvm::ArrayRef<int8_t> book) {
@@ -285,8 +284,8 @@ IZH_INLINE Line fitLineBody(const Group &group, int levels, bool below) {
     return {0, below ? std::min(low, 0.0f) : low};
   LineSearch search(group, levels, below);
   float spread = levels > 7 ? 1.0f : 0.5f;
-  Sums each = sumsOfEach(group, (float(levels) + 0.1f * kLineMisses * spread) / (high - low), low, 0,
-                         float(levels));
+  Sums each = sumsOfEach(group, (float(levels) + 0.1f * kLineMisses * spread) / (high - low), low,
+                         0, float(levels));
   search.take(__builtin_convertvector(each.qq, Doubles), __builtin_convertvector(each.q, Doubles),
               __builtin_convertvector(each.xq, Doubles));
   for (int i = 0; i < 6 && search.best.step > 0; ++i) {

@@ -12,9 +12,12 @@ namespace {
 
 // Keys that end so are floats.
 constexpr llvm::StringLiteral kFloats[] = {
-    "epsilon",         "freq_base",        "freq_base_swa",       "_factor",
-    ".factor",         "scale",            "softcapping",         "yarn_beta_fast",
-    "yarn_beta_slow",  "yarn_log_multiplier", "swiglu_clamp_exp", "swiglu_clamp_shexp",
+    "epsilon",          "freq_base",
+    "freq_base_swa",    "_factor",
+    ".factor",          "scale",
+    "softcapping",      "yarn_beta_fast",
+    "yarn_beta_slow",   "yarn_log_multiplier",
+    "swiglu_clamp_exp", "swiglu_clamp_shexp",
 };
 
 bool isFloat(llvm::StringRef key) {
@@ -49,6 +52,8 @@ ExportKey arrayOf(llvm::StringRef key, llvm::ArrayRef<Json> items) {
 
 std::vector<ExportKey> FolderModel::exportKeys() const {
   std::vector<ExportKey> list;
+  if (hasOwnForm)
+    return list;
   for (const std::string &key : keyOrder) {
     const Json *found = value(key);
     if (!found || found->isNull())

@@ -109,6 +109,8 @@ void FolderKeys::vector(llvm::StringRef tensor, llvm::ArrayRef<float> values) {
   model.addTensor(tensor, std::move(info));
 }
 
+void FolderKeys::ownForm() { model.hasOwnForm = true; }
+
 void FolderKeys::fail(llvm::Error error) {
   if (model.problem)
     return llvm::consumeError(std::move(error));

@@ -71,6 +71,9 @@ public:
   // A float32 vector that the folder has no tensor for.
   void vector(llvm::StringRef tensor, llvm::ArrayRef<float> values);
   void fail(llvm::Error error);
+  // What the folder holds is in an order that GGUF files don't have, so it can't
+  // be written as one.
+  void ownForm();
 
   const FolderSource &source() const;
   llvm::StringRef fileName() const;

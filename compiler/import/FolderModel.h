@@ -59,6 +59,7 @@ private:
   std::vector<std::pair<std::string, Group>> groups;
   llvm::StringMap<size_t> groupOf;
   int64_t layers = INT64_MAX;
+  bool hasOwnForm = false;
   std::vector<std::unique_ptr<std::string>> texts;
   std::vector<std::unique_ptr<std::vector<float>>> values;
   std::vector<TensorInfo> allTensors;

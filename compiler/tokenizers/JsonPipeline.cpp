@@ -4,8 +4,10 @@
 
 #include "compiler/support/Error.h"
 #include "compiler/tokenizers/PreTokenizer.h"
+#include "llvm/Support/Base64.h"
 
 using namespace izhc;
+using izh::schema::NormalStepKind;
 
 namespace {
 
@@ -80,10 +82,33 @@ private:
   }
 
   llvm::Error normalize(const Json &step, llvm::StringRef type) {
-    // Text is composed almost everywhere already; what isn't gives other
-    // tokens, as it does from GGUF files, which don't say.
-    if (type == "NFC")
+    constexpr std::pair<llvm::StringLiteral, NormalStepKind> plain[] = {
+        {"NFC", NormalStepKind::Compose},         {"NFD", NormalStepKind::Decompose},
+        {"NFKC", NormalStepKind::CompatCompose},  {"NFKD", NormalStepKind::CompatDecompose},
+        {"Lowercase", NormalStepKind::Lowercase}, {"StripAccents", NormalStepKind::StripMarks},
+    };
+    for (auto [name, kind] : plain)
+      if (type == name)
+        return add(kind);
+    if (type == "Strip") {
+      if (flagOf(step, "strip_left", true))
+        push(NormalStepKind::StripLeft);
+      return flagOf(step, "strip_right", true) ? add(NormalStepKind::StripRight)
+                                               : llvm::Error::success();
+    }
+    if (type == "Precompiled")
+      return precompiled(step);
+    if (type == "BertNormalizer") {
+      BertRules rules;
+      rules.clean = flagOf(step, "clean_text", true);
+      rules.spaceIdeographs = flagOf(step, "handle_chinese_chars", true);
+      rules.lowercase = flagOf(step, "lowercase", true);
+      rules.stripAccents = flagOf(step, "strip_accents", rules.lowercase);
+      TokenizerTables tables;
+      addBertSteps(rules, tables);
+      pipeline.steps.insert(pipeline.steps.end(), tables.steps.begin(), tables.steps.end());
       return llvm::Error::success();
+    }
     if (type == "Prepend" && textOf(step, "prepend") == kSpace) {
       pipeline.spacePrefix = true;
       return llvm::Error::success();
@@ -94,7 +119,34 @@ private:
       pipeline.escapesSpaces = true;
       return llvm::Error::success();
     }
+    llvm::StringRef text = pattern ? textOf(*pattern, "String") : "";
+    if (type == "Replace" && !text.empty())
+      return add(NormalStepKind::Replace, text.str(), textOf(step, "content").str());
+    if (type == "Replace" && pattern && textOf(*pattern, "Regex") == " {2,}")
+      return add(NormalStepKind::ReplaceSpaces, "", textOf(step, "content").str());
     return unknown(type);
+  }
+
+  void push(NormalStepKind kind, std::string from = "", std::string to = "") {
+    pipeline.steps.push_back({kind, std::move(from), std::move(to)});
+  }
+  llvm::Error add(NormalStepKind kind, std::string from = "", std::string to = "") {
+    push(kind, std::move(from), std::move(to));
+    return llvm::Error::success();
+  }
+
+  // A map of SentencePiece, in base 64.
+  llvm::Error precompiled(const Json &step) {
+    std::vector<char> bytes;
+    llvm::StringRef text = textOf(step, "precompiled_charsmap");
+    if (llvm::Error error = llvm::decodeBase64(text, bytes)) {
+      llvm::consumeError(std::move(error));
+      return unknown("Precompiled, whose map is no base 64");
+    }
+    std::string map(bytes.begin(), bytes.end());
+    if (!map.empty() && !isCharsmap(map))
+      return unknown("Precompiled, whose map is damaged");
+    return map.empty() ? llvm::Error::success() : add(NormalStepKind::CharsmapGraphemes, map);
   }
 
   llvm::Error preTokenize(const Json &step, llvm::StringRef type) {
@@ -116,6 +168,18 @@ private:
     }
     if (type == "Metaspace")
       return metaspace(step);
+    if (type == "BertPreTokenizer" && pipeline.patterns.empty()) {
+      pipeline.bertWords = true;
+      return llvm::Error::success();
+    }
+    // Metaspace behind it puts the spaces back.
+    if (type == "WhitespaceSplit" && pipeline.patterns.empty()) {
+      push(NormalStepKind::Blanks);
+      TokenizerTables tables;
+      dropExtraSpaces(tables);
+      pipeline.steps.insert(pipeline.steps.end(), tables.steps.begin(), tables.steps.end());
+      return llvm::Error::success();
+    }
     return unknown(type);
   }
 
@@ -201,7 +265,7 @@ private:
   // Detokenizing is the inverse of what was read above.
   llvm::Error decode(const Json &, llvm::StringRef type) {
     for (llvm::StringRef known :
-         {"ByteLevel", "ByteFallback", "Fuse", "Replace", "Strip", "Metaspace"})
+         {"ByteLevel", "ByteFallback", "Fuse", "Replace", "Strip", "Metaspace", "WordPiece"})
       if (type == known)
         return llvm::Error::success();
     return unknown(type);

@@ -6,10 +6,14 @@
 
 #include "compiler/import/ModelSource.h"
 #include "compiler/support/Json.h"
+#include "compiler/tokenizers/TokenizerTables.h"
 
 namespace izhc {
 
 struct JsonPipeline {
+  std::vector<TextStep> steps;
+  // Words are those of BERT's tokenizers.
+  bool bertWords = false;
   // Text is cut by these (PCRE2), and words are written in the byte alphabet.
   std::vector<std::string> patterns;
   bool byteLevel = false;

@@ -80,12 +80,13 @@ bool readMessage(llvm::ArrayRef<uint8_t> bytes, llvm::function_ref<bool(const Fi
 }
 
 // Numbers of model.TrainerSpec.ModelType.
-constexpr uint64_t kBpe = 2;
+constexpr uint64_t kUnigram = 1, kBpe = 2;
 
 struct PieceModel {
   Vocabulary v;
   uint64_t modelType = 1;
-  bool addPrefix = true, collapsesSpaces = true, hasCharacterMap = false;
+  bool addPrefix = true, collapsesSpaces = true, spaceBehind = false;
+  std::string characterMap;
 };
 
 bool readPiece(llvm::ArrayRef<uint8_t> bytes, Vocabulary &v) {
@@ -116,6 +117,8 @@ bool readTrainer(llvm::ArrayRef<uint8_t> bytes, PieceModel &model) {
     int32_t *ids[] = {&model.v.unk, &model.v.bos, &model.v.eos, &model.v.pad};
     if (field.number == 3)
       model.modelType = field.value;
+    else if (field.number == 24)
+      model.spaceBehind = field.value != 0;
     else if (field.number >= 40 && field.number <= 43)
       *ids[field.number - 40] = int32_t(field.value);
     return true;
@@ -125,7 +128,7 @@ bool readTrainer(llvm::ArrayRef<uint8_t> bytes, PieceModel &model) {
 bool readNormalizer(llvm::ArrayRef<uint8_t> bytes, PieceModel &model) {
   return readMessage(bytes, [&](const Field &field) {
     if (field.number == 2)
-      model.hasCharacterMap = !field.bytes.empty();
+      model.characterMap = field.text().str();
     else if (field.number == 3)
       model.addPrefix = field.value != 0;
     else if (field.number == 4)
@@ -150,12 +153,18 @@ llvm::Expected<PieceModel> readModel(const ModelSource &source, llvm::ArrayRef<u
   if (!good || model.v.texts.empty())
     return makeError("{0}/tokenizer.model: this is no SentencePiece model, or it is damaged",
                      source.fileName());
-  if (model.modelType != kBpe || model.hasCharacterMap || model.collapsesSpaces)
-    return makeError("{0}/tokenizer.model: only SentencePiece models of type BPE that leave the "
-                     "text as it is can be compiled; this one is of type {1}{2}{3}",
-                     source.fileName(), model.modelType,
-                     model.hasCharacterMap ? ", maps characters" : "",
-                     model.collapsesSpaces ? ", drops spaces" : "");
+  if ((model.modelType != kBpe && model.modelType != kUnigram) || model.spaceBehind)
+    return makeError(
+        "{0}/tokenizer.model: only SentencePiece models of type 1 (unigram) or 2 (BPE) "
+        "with spaces before words can be compiled; this one is of type {1}{2}",
+        source.fileName(), model.modelType, model.spaceBehind ? " with spaces behind words" : "");
+  // They would have to be cut out before the text is changed, and spaces beside
+  // them kept.
+  if (model.modelType == kBpe && (model.collapsesSpaces || !model.characterMap.empty()) &&
+      llvm::is_contained(model.v.types, uint8_t(TokenType::UserDefined)))
+    return makeError("{0}/tokenizer.model: a SentencePiece model of type BPE that changes the text "
+                     "and has user-defined pieces can't be compiled",
+                     source.fileName());
   return std::move(model);
 }
 
@@ -177,16 +186,37 @@ public:
       if (*id < 0 || size_t(*id) >= v.size())
         *id = -1;
     v.addSpacePrefix = read->addPrefix;
-    v.addBos = flag("add_bos_token", true);
-    v.addEos = flag("add_eos_token", false);
+    bool unigram = read->modelType == kUnigram;
+    v.addBos = flag("add_bos_token", !unigram);
+    v.addEos = flag("add_eos_token", unigram);
     markControlTokens(v);
-    auto tables = buildScoreBpe(source, v, "");
-    if (!tables)
-      return tables.takeError();
-    return finishTokenizer(source, v, *tables);
+    TokenizerTables tables;
+    if (llvm::Error error = fill(unigram, tables))
+      return std::move(error);
+    if (llvm::Error error =
+            addCharsmap(source.fileName() + "/tokenizer.model", read->characterMap, tables))
+      return std::move(error);
+    if (read->collapsesSpaces)
+      dropExtraSpaces(tables);
+    return finishTokenizer(source, v, tables);
   }
 
 private:
+  llvm::Error fill(bool unigram, TokenizerTables &tables) {
+    if (!unigram) {
+      auto built = buildScoreBpe(source, v, "");
+      if (!built)
+        return built.takeError();
+      tables = std::move(*built);
+      tables.fuseUnknown = !llvm::is_contained(v.types, uint8_t(TokenType::Byte));
+      return llvm::Error::success();
+    }
+    tables.addBos = *v.addBos;
+    tables.addEos = *v.addEos;
+    tables.addSpacePrefix = *v.addSpacePrefix;
+    return fillUnigram(source, v, /*userDefinedInside=*/true, tables);
+  }
+
   bool flag(llvm::StringRef key, bool otherwise) const {
     const Json *value = config.find(key);
     return value ? value->asBool().value_or(otherwise) : otherwise;

@@ -13,12 +13,12 @@ namespace {
 
 constexpr llvm::StringLiteral kSpace("\xe2\x96\x81");
 
-std::string byteTokenText(unsigned byte) {
+} // namespace
+
+std::string izhc::byteTokenText(unsigned byte) {
   static const char digits[] = "0123456789ABCDEF";
   return {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
 }
-
-} // namespace
 
 // True if merges never reach from one character into a space after it, so that
 // words can be merged one by one.
@@ -26,6 +26,17 @@ bool izhc::spacesOnlyLead(llvm::StringRef text) {
   while (text.consume_front(kSpace))
     ;
   return !text.contains(kSpace);
+}
+
+void izhc::addJoins(llvm::StringRef text, TokenizerTables &tables) {
+  tables.joins.resize((65536 + 256) / 8);
+  auto set = [&](unsigned bit) { tables.joins[bit / 8] |= uint8_t(1 << bit % 8); };
+  for (size_t i = 1; i < text.size(); ++i) {
+    auto left = uint8_t(text[i - 1]);
+    set(left * 256u + uint8_t(text[i]));
+    if (text.substr(i).starts_with(kSpace))
+      set(65536 + left);
+  }
 }
 
 void izhc::fillByteTokens(const Vocabulary &v, bool alphabet, TokenizerTables &tables) {
@@ -58,6 +69,7 @@ llvm::Expected<TokenizerTables> izhc::buildScoreBpe(const ModelSource &source, V
     if (v.find(text) == int32_t(id)) {
       ids.push_back(id);
       tables.wordsAtSpaces &= spacesOnlyLead(text);
+      addJoins(text, tables);
     }
     if (TokenType(v.types[id]) == TokenType::Byte) {
       unsigned byte;
@@ -88,8 +100,11 @@ llvm::Error izhc::fillCharacters(const ModelSource &source, Vocabulary &v, bool 
                                  TokenizerTables &tables) {
   tables.kind = izh::schema::TokenizerKind::ScoreBpe;
   tables.wordsAtSpaces = true;
-  for (const izh::schema::Merge &merge : tables.merges)
+  addJoins("", tables);
+  for (const izh::schema::Merge &merge : tables.merges) {
     tables.wordsAtSpaces &= spacesOnlyLead(v.texts[merge.result()]);
+    addJoins(v.texts[merge.result()], tables);
+  }
   std::vector<uint32_t> ids;
   for (uint32_t id = 0; id < v.size(); ++id) {
     llvm::StringRef text = v.texts[id];

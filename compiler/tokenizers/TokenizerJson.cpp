@@ -1,5 +1,6 @@
 // From tokenizer.json, with the ids that the files beside it name, to the
-// tokenizer section: byte-level BPE, and BPE of characters with byte fallback.
+// tokenizer section: byte-level BPE, BPE of characters with byte fallback,
+// unigram and WordPiece.
 
 #include "compiler/support/Error.h"
 #include "compiler/tokenizers/ChatTemplate.h"
@@ -7,6 +8,7 @@
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cmath>
 
 using namespace izhc;
 using izh::schema::TokenType;
@@ -45,15 +47,25 @@ private:
   llvm::Error checkModel() {
     const Json *named = model->find("type");
     llvm::StringRef type = named ? named->asString().value_or("") : "BPE";
-    if (type != "BPE" || !model->find("merges"))
-      return wrong("the model is of type {0}, but only BPE can be compiled; perhaps there is a "
-                   "GGUF file of the model",
+    // Files that don't say are of the oldest kind, or list scores.
+    if (!named && model->find("unk_id"))
+      type = "Unigram";
+    unigram = type == "Unigram";
+    wordPiece = type == "WordPiece";
+    if (!unigram && !wordPiece && (type != "BPE" || !model->find("merges")))
+      return wrong("the model is of type {0}, expected BPE, Unigram or WordPiece; perhaps there is "
+                   "a GGUF file of the model",
                    quote(type));
+    if (wordPiece != pipeline.bertWords)
+      return wrong("words are cut in a way that izh doesn't know for a model of type {0}",
+                   quote(type));
+    if (wordPiece)
+      return llvm::Error::success();
     for (const char *suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (const Json *value = model->find(suffix))
         if (value->asString().value_or("") != "")
           return wrong("the model has a {0}, which izh doesn't know", suffix);
-    if (pipeline.byteLevel == pipeline.escapesSpaces)
+    if (pipeline.byteLevel == pipeline.escapesSpaces || (unigram && pipeline.byteLevel))
       return wrong("text is cut neither into bytes nor at spaces in a way that izh knows");
     if (!pipeline.byteLevel && !pipeline.patterns.empty())
       return wrong("characters are merged in words cut by a pattern, which izh doesn't know");
@@ -75,7 +87,33 @@ private:
     return llvm::Error::success();
   }
 
+  // Unigram: pairs of text and score.
+  llvm::Error readPieces() {
+    const Json *pieces = model->find("vocab");
+    for (const Json &piece : pieces ? pieces->items() : llvm::ArrayRef<Json>()) {
+      auto pair = piece.items();
+      auto text = pair.size() == 2 ? pair[0].asString() : std::nullopt;
+      auto score = pair.size() == 2 ? pair[1].asNumber() : std::nullopt;
+      if (!text || !score || std::isnan(*score))
+        return wrong("entry {0} of the vocabulary is no pair of text and score", v.texts.size());
+      if (llvm::Error error = place(*text, v.texts.size(), TokenType::Normal))
+        return error;
+      v.scores.push_back(float(*score));
+      tables.preciseScores.push_back(*score);
+    }
+    if (v.texts.empty())
+      return wrong("the model has no 'vocab'");
+    const Json *unknown = model->find("unk_id");
+    if (auto id = unknown ? unknown->asUInt() : std::nullopt; id && *id < v.texts.size()) {
+      v.unk = int32_t(*id);
+      v.types[*id] = uint8_t(TokenType::Unknown);
+    }
+    return llvm::Error::success();
+  }
+
   llvm::Error readVocabulary() {
+    if (unigram)
+      return readPieces();
     const Json *vocabulary = model->find("vocab");
     if (!vocabulary || !vocabulary->isObject() || vocabulary->items().empty())
       return wrong("the model has no 'vocab'");
@@ -204,6 +242,47 @@ private:
   }
 
   llvm::Error fillTables() {
+    tables.steps = pipeline.steps;
+    if (unigram)
+      return fillPieces();
+    if (wordPiece)
+      return fillWords();
+    return fillMerges();
+  }
+
+  llvm::Error fillPieces() {
+    const Json *fallback = model->find("byte_fallback");
+    bool bytes = fallback && fallback->asBool().value_or(false);
+    for (unsigned byte = 0; bytes && byte < 256; ++byte)
+      if (int32_t id = v.find(byteTokenText(byte)); id >= 0)
+        v.types[id] = uint8_t(TokenType::Byte);
+    v.scores.resize(v.size());
+    tables.preciseScores.resize(v.size());
+    tables.addSpacePrefix = pipeline.spacePrefix;
+    tables.spacePrefixOnce = pipeline.spacePrefixOnce;
+    tables.spacePrefixSkips = pipeline.spacePrefixSkips;
+    tables.splitSpaces = pipeline.splitSpaces;
+    return fillUnigram(source, v, /*userDefinedInside=*/false, tables);
+  }
+
+  llvm::Error fillWords() {
+    const Json *prefix = model->find("continuing_subword_prefix");
+    const Json *longest = model->find("max_input_chars_per_word");
+    llvm::StringRef inside = prefix ? prefix->asString().value_or("##") : "##";
+    for (uint32_t id = 0; id < v.size(); ++id) {
+      llvm::StringRef text = v.texts[id];
+      bool word = TokenType(v.types[id]) == TokenType::Normal;
+      if (!word || (!inside.empty() && text.consume_front(inside)))
+        tables.texts.push_back(text.str());
+      else
+        tables.texts.push_back("\xe2\x96\x81" + text.str());
+    }
+    if (auto most = longest ? longest->asUInt() : std::nullopt)
+      tables.longestWord = uint32_t(std::min<uint64_t>(*most, UINT32_MAX));
+    return fillWordPiece(source, v, tables);
+  }
+
+  llvm::Error fillMerges() {
     auto merges = readMerges();
     if (!merges)
       return merges.takeError();
@@ -244,6 +323,7 @@ private:
   const ModelSource &source;
   const Json &root;
   const Json *model = nullptr;
+  bool unigram = false, wordPiece = false;
   JsonPipeline pipeline;
   Vocabulary v;
   TokenizerTables tables;

@@ -118,8 +118,7 @@ std::vector<ExportKey> izhc::tokenizerKeys(llvm::ArrayRef<uint8_t> section,
                                            llvm::StringRef chatTemplate) {
   if (section.empty())
     return {exportText("tokenizer.ggml.model", "no_vocab")};
-  std::vector<ExportKey> keys =
-      TokenizerExport(*izh::schema::GetTokenizer(section.data())).run();
+  std::vector<ExportKey> keys = TokenizerExport(*izh::schema::GetTokenizer(section.data())).run();
   if (!keys.empty() && !chatTemplate.empty())
     keys.push_back(exportText("tokenizer.chat_template", chatTemplate));
   return keys;

@@ -10,6 +10,12 @@
 
 namespace izhc {
 
+// See NormalStep of tokenizer.fbs.
+struct TextStep {
+  izh::schema::NormalStepKind kind;
+  std::string from, to;
+};
+
 struct TokenizerTables {
   izh::schema::TokenizerKind kind = {};
   // Bytes of each token, as tokenizer.fbs wants them for this kind.
@@ -19,6 +25,8 @@ struct TokenizerTables {
   std::vector<uint32_t> mergeSlots;
   std::vector<int32_t> byteTokens;
   std::vector<std::string> patterns;
+  // See tokenizer.fbs; empty where words are cut by patterns.
+  std::vector<uint8_t> joins;
   bool wholeWords = false;
   bool wordsAtSpaces = false;
   bool addBos = false;
@@ -29,6 +37,12 @@ struct TokenizerTables {
   bool spacePrefixSkips = false;
   bool splitSpaces = false;
   bool fuseUnknown = false;
+  std::vector<TextStep> steps;
+  std::vector<uint64_t> prefixes;
+  std::vector<double> preciseScores;
+  double unknownScore = 0;
+  bool userDefinedInside = false;
+  uint32_t longestWord = 100;
   // Special tokens that take the blanks beside them: bits 1 (left) and 2 (right).
   llvm::DenseMap<uint32_t, uint8_t> strips;
 };
@@ -46,6 +60,8 @@ llvm::Error addMerges(const ModelSource &source, llvm::StringRef name, const Voc
 void fillByteTokens(const Vocabulary &vocabulary, bool alphabet, TokenizerTables &tables);
 // Whether no text has a space after another character.
 bool spacesOnlyLead(llvm::StringRef text);
+// Adds the neighbours in a text that tokens can be made of.
+void addJoins(llvm::StringRef text, TokenizerTables &tables);
 // What is left once kind and tables are known: control tokens, ends, the section.
 llvm::Expected<std::vector<uint8_t>>
 finishTokenizer(const ModelSource &source, Vocabulary &vocabulary, TokenizerTables &tables);
@@ -73,6 +89,33 @@ llvm::Error readMerges(const ModelSource &source, const Vocabulary &vocabulary,
 // are known. `fallback`: tokens like <0x00> stand for bytes.
 llvm::Error fillCharacters(const ModelSource &source, Vocabulary &vocabulary, bool fallback,
                            TokenizerTables &tables);
+
+// What BERT's tokenizers do to a text.
+struct BertRules {
+  bool clean = true, spaceIdeographs = true, stripAccents = true, lowercase = true;
+};
+void addBertSteps(const BertRules &rules, TokenizerTables &tables);
+// Adds SentencePiece's map of characters, if it isn't empty; `where` it is from.
+llvm::Error addCharsmap(llvm::Twine where, std::string map, TokenizerTables &tables);
+bool isCharsmap(llvm::StringRef map);
+// One space at a time, none at the ends.
+void dropExtraSpaces(TokenizerTables &tables);
+// The filter of all starts of the tokens `ids`.
+void fillPrefixes(llvm::ArrayRef<uint32_t> ids, TokenizerTables &tables);
+// Everything but steps and flags. User-defined tokens that are inside compete by
+// scores, which this sets, and are not cut out of texts.
+llvm::Error fillUnigram(const ModelSource &source, Vocabulary &vocabulary, bool userDefinedInside,
+                        TokenizerTables &tables);
+// `tables.texts` may have been filled before: U+2581 begins what begins a word.
+llvm::Error fillWordPiece(const ModelSource &source, const Vocabulary &vocabulary,
+                          TokenizerTables &tables);
+// <0x00> to <0xFF>
+std::string byteTokenText(unsigned byte);
+
+llvm::Expected<TokenizerTables> buildUnigram(const ModelSource &source, Vocabulary &vocabulary,
+                                             llvm::StringRef preTokenizer);
+llvm::Expected<TokenizerTables> buildWordPiece(const ModelSource &source, Vocabulary &vocabulary,
+                                               llvm::StringRef preTokenizer);
 
 // The slots of `ids` (of distinct texts), keyed by `texts`.
 llvm::Expected<std::vector<uint32_t>> buildTokenSlots(const ModelSource &source,

@@ -3,6 +3,7 @@
 
 #include "compiler/tokenizers/Tokenizers.h"
 #include "compiler/support/Error.h"
+#include "compiler/tokenizers/PatternScanner.h"
 #include "compiler/tokenizers/SlotTable.h"
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
@@ -21,9 +22,8 @@ struct Kind {
 };
 
 constexpr Kind kKinds[] = {
-    {"gpt2", buildByteBpe},
-    {"llama", buildScoreBpe},
-    {"gemma4", buildRankBpe},
+    {"gpt2", buildByteBpe}, {"llama", buildScoreBpe}, {"gemma4", buildRankBpe},
+    {"t5", buildUnigram},   {"bert", buildWordPiece},
 };
 
 // Tokens that a text is searched for, ordered by their bytes, the lowest id of
@@ -33,8 +33,8 @@ llvm::Expected<std::vector<uint32_t>> findSpecials(const ModelSource &source, co
   std::vector<uint32_t> specials;
   for (uint32_t id = 0; id < v.size(); ++id) {
     auto type = schema::TokenType(v.types[id]);
-    bool special = type == schema::TokenType::Control || type == schema::TokenType::UserDefined ||
-                   type == schema::TokenType::Unknown;
+    bool special = type == schema::TokenType::Control || type == schema::TokenType::Unknown ||
+                   (type == schema::TokenType::UserDefined && !tables.userDefinedInside);
     if (!special || v.find(v.texts[id]) != int32_t(id))
       continue;
     auto *bytes = reinterpret_cast<const llvm::UTF8 *>(v.texts[id].data());
@@ -45,6 +45,30 @@ llvm::Expected<std::vector<uint32_t>> findSpecials(const ModelSource &source, co
   }
   llvm::sort(specials, [&](uint32_t a, uint32_t b) { return tables.texts[a] < tables.texts[b]; });
   return specials;
+}
+
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::Scanner>>>
+writeScanners(const PatternScanners &scanners, flatbuffers::FlatBufferBuilder &builder) {
+  if (llvm::all_of(scanners.tables, [](const auto &table) { return table.empty(); }))
+    return 0;
+  std::vector<flatbuffers::Offset<schema::Scanner>> written;
+  for (const std::vector<uint16_t> &table : scanners.tables)
+    written.push_back(schema::CreateScanner(builder, builder.CreateVector(table)));
+  return builder.CreateVector(written);
+}
+
+flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::NormalStep>>>
+writeSteps(const TokenizerTables &tables, flatbuffers::FlatBufferBuilder &builder) {
+  if (tables.steps.empty())
+    return 0;
+  auto bytes = [&](const std::string &text) {
+    return builder.CreateVector(reinterpret_cast<const uint8_t *>(text.data()), text.size());
+  };
+  std::vector<flatbuffers::Offset<schema::NormalStep>> written;
+  for (const TextStep &step : tables.steps)
+    written.push_back(
+        schema::CreateNormalStep(builder, step.kind, bytes(step.from), bytes(step.to)));
+  return builder.CreateVector(written);
 }
 
 std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tables,
@@ -63,6 +87,9 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
     strips.push_back(tables.strips.lookup(id));
   if (llvm::all_of(strips, [](uint8_t bits) { return bits == 0; }))
     strips.clear();
+  PatternScanners scanners = buildScanners(tables.patterns);
+  auto scannerTables = writeScanners(scanners, builder);
+  auto steps = writeSteps(tables, builder);
   auto root = schema::CreateTokenizer(
       builder, tables.kind, builder.CreateVector(offsets),
       builder.CreateVector(reinterpret_cast<const uint8_t *>(text.data()), text.size()),
@@ -74,7 +101,13 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
       tables.addBos && v.bos >= 0, tables.addEos && v.eos >= 0, tables.addSpacePrefix, v.bos, v.eos,
       v.eot, v.unk, v.pad, builder.CreateVector(v.ends), tables.spacePrefixOnce,
       tables.spacePrefixSkips, tables.splitSpaces, tables.fuseUnknown,
-      strips.empty() ? 0 : builder.CreateVector(strips));
+      strips.empty() ? 0 : builder.CreateVector(strips), scannerTables,
+      builder.CreateVector(scanners.classes.pages), builder.CreateVector(scanners.classes.classes),
+      uint16_t(scanners.symbols()), tables.joins.empty() ? 0 : builder.CreateVector(tables.joins),
+      steps, tables.prefixes.empty() ? 0 : builder.CreateVector(tables.prefixes),
+      tables.unknownScore, tables.userDefinedInside,
+      tables.preciseScores.empty() ? 0 : builder.CreateVector(tables.preciseScores),
+      tables.longestWord);
   schema::FinishTokenizerBuffer(builder, root);
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -132,9 +165,11 @@ llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &sou
     return std::vector<uint8_t>();
   const Kind *kind = llvm::find_if(kKinds, [&](const Kind &k) { return **model == k.model; });
   if (kind == std::end(kKinds))
-    return makeError("{0}: tokenizer.ggml.model is {1}, which is not supported; supported are "
-                     "gpt2 (byte-level BPE), llama and gemma4 (SentencePiece BPE)",
-                     source.fileName(), quote(**model));
+    return makeError(
+        "{0}: tokenizer.ggml.model is {1}, which is not supported; supported are "
+        "gpt2 (byte-level BPE), llama and gemma4 (SentencePiece BPE), t5 (unigram) and "
+        "bert (WordPiece)",
+        source.fileName(), quote(**model));
   auto vocabulary = readVocabulary(source);
   if (!vocabulary)
     return vocabulary.takeError();

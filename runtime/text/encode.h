@@ -9,11 +9,21 @@
 
 namespace izh {
 
+// The best way to a place in a text: its score, where its last token begins, and
+// that token, or -1 for an unknown character.
+struct PathEnd {
+  double score;
+  uint32_t from;
+  int32_t id;
+  bool reached;
+};
+
 // Memory that encoding reuses from fragment to fragment.
 struct EncodeScratch {
   Splitter::Scratch splitter;
   Array<uint32_t> words;
   Array<Symbol> symbols;
+  Array<PathEnd> best;
   Array<uint8_t> text;
   Merger merger;
   WordCache cache;
@@ -42,7 +52,15 @@ inline MergeResult find_ranked_merge(const TokenizerView& view, int32_t left, in
   return {static_cast<uint32_t>(rank), static_cast<int32_t>(view.merges[rank].result)};
 }
 
-// Both append the ids of `text`; 0 < bytes < 2^30.
+// `out` becomes the text with U+2581 for spaces, and one before it if `prefix`.
+// False if there is no memory.
+[[nodiscard]] bool escape_spaces(const uint8_t* text, uint32_t bytes, bool prefix,
+                                 Array<uint8_t>* out);
+// End of the word at `begin` of such a text: the next place that tokens never
+// reach across.
+uint32_t word_end(const TokenizerView& view, const Array<uint8_t>& text, uint32_t begin);
+
+// All append the ids of `text`; 0 < bytes < 2^30.
 
 // `text` is UTF-8; a space is put before it if `prefix`.
 [[nodiscard]] izh_status encode_byte_bpe(const TokenizerView& view, const Splitter& splitter,
@@ -54,5 +72,16 @@ inline MergeResult find_ranked_merge(const TokenizerView& view, int32_t left, in
 [[nodiscard]] izh_status encode_score_bpe(const TokenizerView& view, const uint8_t* text,
                                           uint32_t bytes, bool prefix, EncodeScratch* scratch,
                                           Array<int32_t>* ids, izh_error* error);
+
+// `text` is UTF-8; a space is put before it if `prefix`.
+[[nodiscard]] izh_status encode_unigram(const TokenizerView& view, const uint8_t* text,
+                                        uint32_t bytes, bool prefix, EncodeScratch* scratch,
+                                        Array<int32_t>* ids, izh_error* error);
+
+// `text` is UTF-8.
+[[nodiscard]] izh_status encode_word_piece(const TokenizerView& view, const Splitter& splitter,
+                                           const uint8_t* text, uint32_t bytes,
+                                           EncodeScratch* scratch, Array<int32_t>* ids,
+                                           izh_error* error);
 
 }  // namespace izh

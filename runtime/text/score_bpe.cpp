@@ -9,12 +9,6 @@
 namespace izh {
 namespace {
 
-constexpr uint8_t kSpace[3] = {0xe2, 0x96, 0x81};
-
-bool is_space(const uint8_t* text, uint32_t left) {
-  return left >= 3 && memcmp(text, kSpace, 3) == 0;
-}
-
 // Unsigned numbers in the reverse order of the floats, none of which is NaN.
 uint32_t descending_key(float score) {
   // Zero has two patterns of bits.
@@ -24,45 +18,11 @@ uint32_t descending_key(float score) {
   return (bits & 0x80000000u) ? bits : 0x7fffffffu - bits;
 }
 
-// `scratch->text` becomes the text with U+2581 for spaces.
-bool escape_spaces(const uint8_t* text, uint32_t bytes, bool prefix, Array<uint8_t>* out) {
-  size_t spaces = prefix;
-  for (uint32_t i = 0; i < bytes; ++i) spaces += text[i] == ' ';
-  const size_t size = size_t{bytes} + 2 * spaces + prefix;
-  if (!out->resize(size)) return false;
-  uint8_t* to = out->data();
-  const auto put_space = [&to] {
-    memcpy(to, kSpace, 3);
-    to += 3;
-  };
-  if (prefix) put_space();
-  for (uint32_t i = 0; i < bytes; ++i) {
-    if (text[i] == ' ') {
-      put_space();
-    } else {
-      *to++ = text[i];
-    }
-  }
-  return true;
-}
-
-// End of the word at `begin`: the next space after another character, if tokens
-// never reach across one.
-uint32_t word_end(const TokenizerView& view, const Array<uint8_t>& text, uint32_t begin) {
-  const uint32_t size = static_cast<uint32_t>(text.size());
-  if (!view.words_at_spaces && !view.split_spaces) return size;
-  uint32_t at = begin;
-  if (view.split_spaces && is_space(text.data() + at, size - at)) at += 3;
-  while (!view.split_spaces && is_space(text.data() + at, size - at)) at += 3;
-  while (at < size && !is_space(text.data() + at, size - at)) ++at;
-  return at;
-}
-
 bool append_symbol(const TokenizerView& view, const uint8_t* text, const Symbol& symbol,
                    Array<int32_t>* ids) {
   if (symbol.id >= 0) return ids->push(symbol.id);
   // Vocabularies with merges have a token for each byte, or one for the character.
-  if (!view.merges.empty() && view.byte_tokens[text[symbol.begin]] < 0) {
+  if ((!view.merges.empty() || view.fuse_unknown) && view.byte_tokens[text[symbol.begin]] < 0) {
     const bool fused = view.fuse_unknown && !ids->empty() && ids->back() == view.unk;
     return view.unk < 0 || fused || ids->push(view.unk);
   }

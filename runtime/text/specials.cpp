@@ -59,13 +59,9 @@ static bool cut_one(const uint8_t* text, Span<const uint8_t> needle, int32_t tok
     uint32_t begin = fragment.begin;
     const uint32_t size = static_cast<uint32_t>(needle.size);
     for (uint32_t at = begin; fragment.token < 0 && fragment.end - at >= size;) {
-      const void* found = memchr(text + at, needle[0], fragment.end - at - size + 1);
+      const void* found = memmem(text + at, fragment.end - at, needle.data, size);
       if (!found) break;
       at = static_cast<uint32_t>(static_cast<const uint8_t*>(found) - text);
-      if (memcmp(text + at, needle.data, size) != 0) {
-        ++at;
-        continue;
-      }
       if (at > begin && !to->push({begin, at, -1, 0})) return false;
       if (!to->push({at, at + size, token, strips})) return false;
       begin = at = at + size;

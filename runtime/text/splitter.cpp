@@ -1,5 +1,5 @@
-// PCRE2 behind Splitter: patterns are compiled to machine code where the system
-// allows it, and interpreted otherwise.
+// Patterns with a scanner are split by it, the others by PCRE2's interpreter:
+// its machine code would need memory that is writable and executable.
 
 #include "runtime/text/splitter.h"
 
@@ -15,6 +15,9 @@ namespace {
 
 void* allocate(PCRE2_SIZE bytes, void*) { return heap_alloc(bytes); }
 void release(void* block, void*) { heap_free(block); }
+
+// A second or two. Sensible patterns look at a character a few times.
+constexpr uint64_t kMaxSteps = uint64_t{1} << 30;
 
 pcre2_code* code_of(void* code) { return static_cast<pcre2_code*>(code); }
 
@@ -34,8 +37,10 @@ izh_status Splitter::create(const PatternList& patterns, izh_error* error) {
   if (!general_) return no_memory(error);
   auto* context = pcre2_compile_context_create(static_cast<pcre2_general_context*>(general_));
   if (!context) return no_memory(error);
-  jit_ = true;
   for (size_t i = 0; i < patterns.count; ++i) {
+    count_ = i + 1;
+    scanners_[i] = patterns.scanners[i];
+    if (scanners_[i].exists()) continue;
     int code = 0;
     PCRE2_SIZE offset = 0;
     codes_[i] =
@@ -50,9 +55,6 @@ izh_status Splitter::create(const PatternList& patterns, izh_error* error) {
                   "compile the model again",
                   i, reason, static_cast<size_t>(offset));
     }
-    count_ = i + 1;
-    // Fails where memory may not become executable.
-    if (pcre2_jit_compile(code_of(codes_[i]), PCRE2_JIT_COMPLETE) != 0) jit_ = false;
   }
   pcre2_compile_context_free(context);
   return IZH_OK;
@@ -61,7 +63,6 @@ izh_status Splitter::create(const PatternList& patterns, izh_error* error) {
 Splitter::Scratch::~Scratch() {
   pcre2_match_data_free(static_cast<pcre2_match_data*>(match_data));
   pcre2_match_context_free(static_cast<pcre2_match_context*>(match_context));
-  pcre2_jit_stack_free(static_cast<pcre2_jit_stack*>(jit_stack));
 }
 
 izh_status Splitter::prepare(uint32_t bytes, Scratch* scratch, izh_error* error) const {
@@ -73,14 +74,36 @@ izh_status Splitter::prepare(uint32_t bytes, Scratch* scratch, izh_error* error)
     if (!scratch->match_context) return no_memory(error);
   }
   auto* context = static_cast<pcre2_match_context*>(scratch->match_context);
-  // Without it the machine's stack is used, which has room for most matches.
-  if (jit_ && !scratch->jit_stack) {
-    scratch->jit_stack = pcre2_jit_stack_create(32 << 10, 8 << 20, general);
-    pcre2_jit_stack_assign(context, nullptr, scratch->jit_stack);
-  }
   // Sensible patterns go back over a piece a few times at most.
   const uint64_t limit = 10'000'000 + uint64_t{bytes} * 16;
   pcre2_set_match_limit(context, limit > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(limit));
+  return IZH_OK;
+}
+
+izh_status Splitter::scan_piece(size_t pattern, const uint8_t* text, uint32_t begin, uint32_t end,
+                                uint64_t* steps, Array<uint32_t>* ends, izh_error* error) const {
+  const Scanner& scanner = scanners_[pattern];
+  // What was cut off so far.
+  uint32_t done = begin;
+  for (uint32_t at = scanner.find_start(text, begin, end); at < end;
+       at = scanner.find_start(text, at, end)) {
+    const Scanner::Match match = scanner.match(text, at, end);
+    *steps += match.seen - at;
+    if (*steps > kMaxSteps + uint64_t{end} * 16) {
+      return fail(error, IZH_LIMIT,
+                  "pattern %zu of the artifact's tokenizer gave up on the text, at which it looks "
+                  "again and again; compile the model again",
+                  pattern);
+    }
+    if (match.end <= at) {
+      at += utf8_step(text + at, end - at).length;
+      continue;
+    }
+    if (at > done && !ends->push(at)) return no_memory(error);
+    if (!ends->push(match.end)) return no_memory(error);
+    done = at = match.end;
+  }
+  if (done < end && !ends->push(end)) return no_memory(error);
   return IZH_OK;
 }
 
@@ -95,12 +118,7 @@ izh_status Splitter::split_piece(size_t pattern, const uint8_t* text, uint32_t b
   // What was cut off so far, and where to look for the next match.
   PCRE2_SIZE done = 0, from = 0;
   while (from < length) {
-    int result = jit_ ? pcre2_jit_match(code, subject, length, from, 0, data, context)
-                      : PCRE2_ERROR_JIT_STACKLIMIT;
-    if (result == PCRE2_ERROR_JIT_STACKLIMIT) {
-      result = pcre2_match(code, subject, length, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data,
-                           context);
-    }
+    const int result = pcre2_match(code, subject, length, from, PCRE2_NO_UTF_CHECK, data, context);
     if (result == PCRE2_ERROR_NOMATCH) break;
     if (result == PCRE2_ERROR_NOMEMORY || result == PCRE2_ERROR_HEAPLIMIT) return no_memory(error);
     if (result < 0) {
@@ -133,8 +151,10 @@ izh_status Splitter::split(const uint8_t* text, uint32_t bytes, Scratch* scratch
     scratch->pieces.swap(*ends);
     ends->clear();
     uint32_t begin = 0;
+    uint64_t steps = 0;
     for (const uint32_t end : scratch->pieces) {
-      IZH_TRY(split_piece(i, text, begin, end, scratch, ends, error));
+      IZH_TRY(scanners_[i].exists() ? scan_piece(i, text, begin, end, &steps, ends, error)
+                                    : split_piece(i, text, begin, end, scratch, ends, error));
       begin = end;
     }
   }

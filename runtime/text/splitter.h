@@ -15,7 +15,8 @@ class Splitter {
   Splitter& operator=(const Splitter&) = delete;
   ~Splitter();
 
-  // Compiles the patterns. Called once.
+  // Compiles the patterns that have no scanner. Called once; the scanners' tables
+  // must outlive this.
   [[nodiscard]] izh_status create(const PatternList& patterns, izh_error* error);
 
   // Memory of one thread's calls to split.
@@ -30,7 +31,6 @@ class Splitter {
     friend class Splitter;
     void* match_data = nullptr;
     void* match_context = nullptr;
-    void* jit_stack = nullptr;
     Array<uint32_t> pieces;
   };
 
@@ -41,15 +41,18 @@ class Splitter {
 
  private:
   [[nodiscard]] izh_status prepare(uint32_t bytes, Scratch* scratch, izh_error* error) const;
-  // Splits text[begin..end) by one pattern; appends to `ends`.
+  // Both split text[begin..end) by one pattern and append to `ends`.
+  [[nodiscard]] izh_status scan_piece(size_t pattern, const uint8_t* text, uint32_t begin,
+                                      uint32_t end, uint64_t* steps, Array<uint32_t>* ends,
+                                      izh_error* error) const;
   [[nodiscard]] izh_status split_piece(size_t pattern, const uint8_t* text, uint32_t begin,
                                        uint32_t end, Scratch* scratch, Array<uint32_t>* ends,
                                        izh_error* error) const;
 
   void* general_ = nullptr;
   void* codes_[kMaxPatterns] = {};
+  Scanner scanners_[kMaxPatterns];
   size_t count_ = 0;
-  bool jit_ = false;
 };
 
 }  // namespace izh

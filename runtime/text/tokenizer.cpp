@@ -6,6 +6,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/text/encode.h"
+#include "runtime/text/normalizer.h"
 #include "runtime/text/utf8.h"
 
 namespace izh {
@@ -31,7 +32,7 @@ int named_byte(Span<const uint8_t> text) {
 
 bool begins_with_space(TokenizerKind kind, const uint8_t* text, uint32_t bytes) {
   return text[0] == ' ' ||
-         (kind == TokenizerKind::kScoreBpe && bytes >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0);
+         (kind != TokenizerKind::kByteBpe && bytes >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0);
 }
 
 }  // namespace
@@ -61,9 +62,10 @@ izh_status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions
                 bytes, kMaxTextBytes);
   }
   const uint8_t* data = reinterpret_cast<const uint8_t*>(text);
-  Array<uint8_t> repaired;
-  // Byte tokens keep what is no character; words can only be split out of text.
-  if (view_.kind == TokenizerKind::kByteBpe && !utf8_is_valid(data, bytes)) {
+  Array<uint8_t> repaired, changed;
+  // Byte tokens keep what is no character; all else is only done to text.
+  if ((view_.kind != TokenizerKind::kScoreBpe || view_.step_count > 0) &&
+      !utf8_is_valid(data, bytes)) {
     if (!utf8_repair(data, bytes, &repaired)) return no_memory(error, bytes);
     data = repaired.data();
     bytes = repaired.size();
@@ -82,18 +84,38 @@ izh_status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions
       continue;
     }
     const uint8_t* part = data + fragment.begin;
-    const uint32_t size = fragment.end - fragment.begin;
+    uint32_t size = fragment.end - fragment.begin;
+    if (view_.step_count > 0) {
+      changed.clear();
+      if (!changed.append(part, size)) return no_memory(error, bytes);
+      IZH_TRY(normalize(view_, kMaxTextBytes, &changed, error));
+      part = changed.data();
+      size = static_cast<uint32_t>(changed.size());
+      if (size == 0) continue;
+    }
     const bool prefix = view_.add_space_prefix && after_special &&
                         !(view_.space_prefix_once && fragment.begin != 0) &&
                         !(view_.space_prefix_skips && begins_with_space(view_.kind, part, size));
-    if (view_.kind == TokenizerKind::kByteBpe) {
-      IZH_TRY(encode_byte_bpe(view_, splitter_, part, size, prefix, &scratch, ids, error));
-    } else {
-      IZH_TRY(encode_score_bpe(view_, part, size, prefix, &scratch, ids, error));
-    }
+    IZH_TRY(encode_part(part, size, prefix, &scratch, ids, error));
     after_special = false;
   }
   if (options.add_bos && view_.add_eos && !ids->push(view_.eos)) return no_memory(error, bytes);
+  return IZH_OK;
+}
+
+izh_status Tokenizer::encode_part(const uint8_t* text, uint32_t bytes, bool prefix,
+                                  EncodeScratch* scratch, Array<int32_t>* ids,
+                                  izh_error* error) const {
+  switch (view_.kind) {
+    case TokenizerKind::kByteBpe:
+      return encode_byte_bpe(view_, splitter_, text, bytes, prefix, scratch, ids, error);
+    case TokenizerKind::kScoreBpe:
+      return encode_score_bpe(view_, text, bytes, prefix, scratch, ids, error);
+    case TokenizerKind::kUnigram:
+      return encode_unigram(view_, text, bytes, prefix, scratch, ids, error);
+    case TokenizerKind::kWordPiece:
+      return encode_word_piece(view_, splitter_, text, bytes, scratch, ids, error);
+  }
   return IZH_OK;
 }
 
@@ -126,7 +148,7 @@ size_t Tokenizer::token_bytes(int32_t id, bool special, char* out, size_t capaci
 }
 
 bool Tokenizer::decode(const int32_t* ids, size_t count, bool special, Array<char>* out) const {
-  const bool strip = view_.kind == TokenizerKind::kScoreBpe && view_.add_space_prefix;
+  const bool strip = view_.kind != TokenizerKind::kByteBpe && view_.add_space_prefix;
   bool first = true;
   for (size_t i = 0; i < count; ++i) {
     const size_t bytes = token_bytes(ids[i], special, nullptr, 0);

@@ -10,6 +10,8 @@
 
 namespace izh {
 
+struct EncodeScratch;
+
 struct EncodeOptions {
   // Begin and end tokens are added as the model wants them.
   bool add_bos = true;
@@ -56,6 +58,11 @@ class Tokenizer {
   const TokenizerView& view() const { return view_; }
 
  private:
+  // Appends the ids of text between special tokens; it may not be empty.
+  [[nodiscard]] izh_status encode_part(const uint8_t* text, uint32_t bytes, bool prefix,
+                                       EncodeScratch* scratch, Array<int32_t>* ids,
+                                       izh_error* error) const;
+
   TokenizerView view_;
   Splitter splitter_;
   SpecialFinder specials_;

@@ -110,8 +110,84 @@ izh_status check_tables(const TokenizerView& view, izh_error* error) {
   if (!ids_below(view.ends, view.tokens)) {
     return bad(error, "a token that ends text is not in the vocabulary");
   }
-  if (view.kind == TokenizerKind::kScoreBpe && view.scores.size != view.tokens) {
+  if (!view.joins.empty() && view.joins.size != TokenizerView::kJoinBytes) {
+    return bad(error, "it doesn't say of every two bytes whether tokens join them");
+  }
+  const bool scored = view.kind == TokenizerKind::kScoreBpe || view.kind == TokenizerKind::kUnigram;
+  const size_t precise = view.precise_scores.size;
+  if (scored && (view.scores.size != view.tokens || (precise != 0 && precise != view.tokens))) {
     return bad(error, "there is not one score a token");
+  }
+  return IZH_OK;
+}
+
+izh_status read_steps(const schema::Tokenizer* root, TokenizerView* view, izh_error* error) {
+  view->step_count = 0;
+  if (!root->normal_steps()) return IZH_OK;
+  if (root->normal_steps()->size() > TokenizerView::kMaxSteps) {
+    return bad(error, "it changes texts in too many steps");
+  }
+  for (const schema::NormalStep* step : *root->normal_steps()) {
+    const auto kind = static_cast<NormalStepKind>(step->kind());
+    if (kind > NormalStepKind::kCharsmapGraphemes) {
+      return fail(error, IZH_BAD_ARTIFACT,
+                  "the artifact's tokenizer changes texts in a way (%d) that this runtime doesn't "
+                  "know: use a newer runtime",
+                  static_cast<int>(kind));
+    }
+    view->steps[view->step_count++] = {kind, span_of(step->from()), span_of(step->to())};
+  }
+  return IZH_OK;
+}
+
+// Kinds that look tokens up by their starts.
+izh_status check_prefixes(const TokenizerView& view, izh_error* error) {
+  const bool needed =
+      view.kind == TokenizerKind::kUnigram || view.kind == TokenizerKind::kWordPiece;
+  const size_t words = view.prefixes.size;
+  if (needed && (words == 0 || (words & (words - 1)) != 0)) {
+    return bad(error, "its filter of token starts has an impossible size");
+  }
+  if (view.kind == TokenizerKind::kWordPiece && view.unk < 0) {
+    return bad(error, "it has no token for unknown words");
+  }
+  return IZH_OK;
+}
+
+bool classes_fit(const CharacterClasses& classes) {
+  constexpr uint32_t kPage = CharacterClasses::kPage;
+  if (classes.symbols < 3 || classes.pages.size != CharacterClasses::kPages) return false;
+  for (const uint16_t page : classes.pages) {
+    if (size_t{page} * kPage + kPage > classes.classes.size) return false;
+  }
+  for (const uint8_t number : classes.classes) {
+    if (number + 2u >= classes.symbols) return false;
+  }
+  return true;
+}
+
+bool transitions_fit(Span<const uint16_t> transitions, uint32_t symbols) {
+  const size_t states = transitions.size / symbols;
+  if (transitions.size % symbols != 0 || states == 1) return false;
+  for (const uint16_t entry : transitions) {
+    if (entry / 2u >= states) return false;
+  }
+  return true;
+}
+
+izh_status read_scanners(const schema::Tokenizer* root, const TokenizerView& view,
+                         PatternList* patterns, izh_error* error) {
+  if (!root->scanners()) return IZH_OK;
+  if (root->scanners()->size() != patterns->count || !classes_fit(view.classes)) {
+    return bad(error, "its classes of characters don't fit its patterns");
+  }
+  for (size_t i = 0; i < patterns->count; ++i) {
+    const schema::Scanner* scanner = root->scanners()->Get(static_cast<uint32_t>(i));
+    const Span<const uint16_t> transitions = span_of(scanner->transitions());
+    if (!transitions_fit(transitions, view.classes.symbols)) {
+      return bad(error, "the table of a pattern points past its states");
+    }
+    patterns->scanners[i] = Scanner(&view.classes, transitions);
   }
   return IZH_OK;
 }
@@ -144,6 +220,15 @@ void fill(const schema::Tokenizer* root, TokenizerView* view) {
   view->specials = span_of(root->specials());
   view->strips = span_of(root->strips());
   view->ends = span_of(root->ends());
+  view->joins = span_of(root->joins());
+  view->precise_scores = span_of(root->precise_scores());
+  view->prefixes = span_of(root->prefixes());
+  view->unknown_score = root->unknown_score();
+  view->longest_word = root->longest_word();
+  view->user_defined_inside = root->user_defined_inside();
+  view->classes.pages = span_of(root->character_pages());
+  view->classes.classes = span_of(root->character_classes());
+  view->classes.symbols = root->symbols();
   view->whole_words = root->whole_words();
   view->words_at_spaces = root->words_at_spaces();
   view->add_bos = root->add_bos();
@@ -210,7 +295,7 @@ izh_status view_tokenizer(const void* section, size_t bytes, TokenizerView* view
     return bad(error, "its references don't fit together");
   }
   const schema::Tokenizer* root = schema::GetTokenizer(section);
-  if (root->kind() > schema::TokenizerKind::ScoreBpe) {
+  if (root->kind() > schema::TokenizerKind::WordPiece) {
     return fail(error, IZH_BAD_ARTIFACT,
                 "the artifact's tokenizer is of kind %d, which this runtime doesn't know: "
                 "use a newer runtime",
@@ -224,7 +309,10 @@ izh_status view_tokenizer(const void* section, size_t bytes, TokenizerView* view
   IZH_TRY(check_texts(*view, error));
   IZH_TRY(check_specials(*view, error));
   IZH_TRY(check_tables(*view, error));
-  return read_patterns(root, patterns, error);
+  IZH_TRY(check_prefixes(*view, error));
+  IZH_TRY(read_steps(root, view, error));
+  IZH_TRY(read_patterns(root, patterns, error));
+  return read_scanners(root, *view, patterns, error);
 }
 
 }  // namespace izh

@@ -7,10 +7,11 @@
 
 #include "runtime/base/span.h"
 #include "runtime/include/izh/izh.h"
+#include "runtime/text/scanner.h"
 
 namespace izh {
 
-enum class TokenizerKind : uint8_t { kByteBpe, kScoreBpe };
+enum class TokenizerKind : uint8_t { kByteBpe, kScoreBpe, kUnigram, kWordPiece };
 // Numbers of schema::TokenType.
 enum class TokenType : uint8_t {
   kUndefined,
@@ -28,13 +29,39 @@ struct MergeRule {
   uint32_t result;
 };
 
+// Numbers of schema::NormalStepKind.
+enum class NormalStepKind : uint8_t {
+  kCompose,
+  kDecompose,
+  kCompatCompose,
+  kCompatDecompose,
+  kCharsmap,
+  kLowercase,
+  kStripMarks,
+  kStripNonspacing,
+  kReplace,
+  kReplaceSpaces,
+  kStripLeft,
+  kStripRight,
+  kClean,
+  kSpaceIdeographs,
+  kBlanks,
+  kCharsmapGraphemes,
+};
+
+struct NormalStep {
+  NormalStepKind kind;
+  Span<const uint8_t> from;
+  Span<const uint8_t> to;
+};
+
 struct TokenizerView {
   TokenizerKind kind = {};
   uint32_t tokens = 0;
   Span<const uint32_t> text_offsets;  // tokens + 1, ascending
   Span<const uint8_t> text;
   Span<const uint8_t> types;
-  Span<const float> scores;          // kScoreBpe: of each token
+  Span<const float> scores;          // kScoreBpe, kUnigram: of each token
   Span<const uint32_t> token_slots;  // see tokenizer_hash.h
   Span<const MergeRule> merges;
   Span<const uint32_t> merge_slots;
@@ -44,6 +71,17 @@ struct TokenizerView {
   Span<const uint8_t> strips;
   static constexpr uint8_t kStripsLeft = 1, kStripsRight = 2;
   Span<const uint32_t> ends;  // ascending
+  Span<const uint8_t> joins;  // empty, or kJoinBytes
+  static constexpr size_t kJoinBytes = (65536 + 256) / 8;
+  CharacterClasses classes;
+  static constexpr size_t kMaxSteps = 16;
+  NormalStep steps[kMaxSteps] = {};
+  size_t step_count = 0;
+  Span<const double> precise_scores;  // empty, or as `scores`
+  Span<const uint64_t> prefixes;
+  double unknown_score = 0;
+  uint32_t longest_word = 0;
+  bool user_defined_inside = false;
   bool whole_words = false;
   bool words_at_spaces = false;
   bool add_bos = false;  // then bos is not -1; so for eos
@@ -62,7 +100,14 @@ struct TokenizerView {
   Span<const uint8_t> token_text(uint32_t id) const {
     return {text.data + text_offsets[id], text_offsets[id + 1] - text_offsets[id]};
   }
+  double score(uint32_t id) const {
+    return precise_scores.empty() ? static_cast<double>(scores[id]) : precise_scores[id];
+  }
   TokenType token_type(uint32_t id) const { return static_cast<TokenType>(types[id]); }
+
+  // Whether a token may have byte `b` right behind byte `a`, or U+2581 behind `a`.
+  bool joins_bytes(uint8_t a, uint8_t b) const { return joins[a * 32 + b / 8] >> b % 8 & 1; }
+  bool joins_space(uint8_t a) const { return joins[8192 + a / 8] >> a % 8 & 1; }
 
   // The token with these bytes, or -1.
   int32_t find_token(const uint8_t* bytes, size_t count) const;
@@ -79,10 +124,13 @@ constexpr size_t kMaxPatterns = 16;
 
 struct PatternList {
   PatternText items[kMaxPatterns];
+  // Of each pattern, where the compiler could make one.
+  Scanner scanners[kMaxPatterns];
   size_t count = 0;
 };
 
 // Verifies `bytes` of a section, which must be aligned to 8 and outlive the view.
+// Scanners refer to `view`.
 [[nodiscard]] izh_status view_tokenizer(const void* section, size_t bytes, TokenizerView* view,
                                         PatternList* patterns, izh_error* error);
 

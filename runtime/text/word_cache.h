@@ -15,10 +15,10 @@ class WordCache {
   struct Entry {
     uint8_t length;
     uint8_t count;
-    uint8_t bytes[22];
-    int32_t ids[10];
+    uint8_t bytes[62];
+    int32_t ids[16];
   };
-  static_assert(sizeof(Entry) == 64);
+  static_assert(sizeof(Entry) == 128);
 
   // Shorter texts are over before a cache pays; without memory it goes without.
   void prepare(uint32_t text_bytes) {
@@ -29,13 +29,13 @@ class WordCache {
   // if its length is not 0; otherwise encode the word and store() it.
   Entry* find(const uint8_t* word, uint32_t length) {
     if (length > sizeof(Entry::bytes) || entries_.empty()) return nullptr;
-    uint64_t a = 0, b = 0, c = 0;
-    memcpy(&a, word, length < 8 ? length : 8);
-    if (length > 8) memcpy(&b, word + 8, length < 16 ? length - 8 : 8);
-    if (length > 16) memcpy(&c, word + 16, length - 16);
-    uint64_t hash = (a ^ length) * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ hash >> 32 ^ b) * 0xbf58476d1ce4e5b9u;
-    hash = (hash ^ hash >> 29 ^ c) * 0x94d049bb133111ebu;
+    uint64_t hash = length;
+    for (uint32_t at = 0; at < length; at += 8) {
+      uint64_t part = 0;
+      memcpy(&part, word + at, length - at < 8 ? length - at : 8);
+      hash = (hash ^ hash >> 29 ^ part) * 0x9e3779b97f4a7c15u;
+    }
+    hash = (hash ^ hash >> 32) * 0xbf58476d1ce4e5b9u;
     Entry* entry = &entries_[hash >> (64 - kBits)];
     if (entry->length != length || memcmp(entry->bytes, word, length) != 0) entry->length = 0;
     return entry;

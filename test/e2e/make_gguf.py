@@ -70,6 +70,10 @@ def gemma4(o):
             "final_logit_softcapping": 2.0}
 
 
+# Of the gated delta rule.
+DELTA = {"ssm.conv_kernel": 4, "ssm.state_size": 32, "ssm.group_count": 2, "ssm.time_step_rank": 4,
+         "ssm.inner_size": 128, "full_attention_interval": 4}
+
 # Metadata beyond what all have.
 FACTS = {
     "granite": {"attention.scale": 0.02, "embedding_scale": 0.5, "residual_scale": 0.22, "logit_scale": 8.0},
@@ -89,8 +93,9 @@ FACTS = {
     "gemma4": gemma4,
     "exaone4": {"attention.sliding_window": 8},
     "lfm2": {"attention.head_count_kv": [0, 0, 2, 0], "shortconv.l_cache": 3},
-    "qwen35": {"ssm.conv_kernel": 4, "ssm.state_size": 32, "ssm.group_count": 2, "ssm.time_step_rank": 4,
-               "ssm.inner_size": 128, "full_attention_interval": 4},
+    "qwen35": DELTA,
+    "qwen35moe": DELTA | {"expert_shared_count": 1},
+    "qwen3next": DELTA | {"expert_shared_count": 1},
     "phi3": {"rope.scaling.type": "longrope", "rope.scaling.original_context_length": 128},
 }
 
@@ -149,7 +154,7 @@ def experts(matrix, vector, stack, layer, o):
         vector(layer + "ffn_gate_inp.bias", o.experts, 0, 0.3)
     if o.arch in SIGMOIDS:
         vector(layer + "exp_probs_b.bias", o.experts, 0, 0.3)
-    if o.arch == "qwen2moe":
+    if o.arch in ("qwen2moe", "qwen35moe", "qwen3next"):
         vector(layer + "ffn_gate_inp_shexp.weight", (1, o.width), 0, 0.1)
     if "expert_shared_count" in more_facts(o):
         shared = o.expert_ffn * more_facts(o)["expert_shared_count"]
@@ -174,7 +179,7 @@ def latent(matrix, vector, stack, layer, o):
 
 
 BIASED = ("qwen2", "qwen2moe", "glm4moe", "gpt-oss", "seed_oss")
-HEAD_NORMS = ("qwen3", "qwen3moe", "exaone4", "gemma3", "lfm2", "qwen35")
+HEAD_NORMS = ("qwen3", "qwen3moe", "exaone4", "gemma3", "lfm2", "qwen35", "qwen35moe", "qwen3next")
 
 
 def attention(matrix, vector, layer, o):
@@ -233,12 +238,13 @@ def recurrent(matrix, vector, convolution, layer, o):
         convolution(layer + "shortconv.conv.weight", o.width, 3)
         matrix(layer + "shortconv.out_proj", o.width, o.width)
         return True
-    if o.arch == "qwen35" and int(layer.split(".")[1]) % 4 != 3:
+    if "ssm.state_size" in more_facts(o) and int(layer.split(".")[1]) % 4 != 3:
         matrix(layer + "attn_qkv", 256, o.width)
         convolution(layer + "ssm_conv1d.weight", 256, 4)
         matrix(layer + "attn_gate", 128, o.width)
-        for name in ("alpha", "beta"):
-            matrix(layer + "ssm_" + name, 4, o.width)
+        grouped = TRAITS[o.arch].get("grouped")
+        for name, heads in {"ba": 8}.items() if grouped else {"alpha": 4, "beta": 4}.items():
+            matrix(layer + "ssm_" + name, heads, o.width)
         vector(layer + "ssm_a", 4, -1, 0.3)
         vector(layer + "ssm_dt.bias", 4, 0, 0.5)
         vector(layer + "ssm_norm.weight", 32, 1, 0.1)

@@ -22,8 +22,9 @@ import gguf
 # every n-th layer see a window only (if the file says nothing else). wide:
 # embeddings times the root of their width. scale: of the products of attention.
 # normed_values: each head of them. limited: how experts gate. shares: experts'
-# weights are their shares of the softmax. Others are explained where they are
-# used.
+# weights are their shares of the softmax. gated: attention is. grouped: value
+# heads with the same key head are neighbours. Others are explained where they
+# are used.
 TRAITS = {
     "llama": {"pairs": True},
     "mistral3": {"pairs": True},
@@ -45,6 +46,8 @@ TRAITS = {
     "gemma4": {"behind": True, "gelu": True, "wide": True, "near": 6, "scale": 1.0, "normed_values": True},
     "lfm2": {"output_norm": "token_embd_norm"},
     "qwen35": {"second_norm": "post_attention_norm", "gated": True},
+    "qwen35moe": {"second_norm": "post_attention_norm", "gated": True},
+    "qwen3next": {"second_norm": "post_attention_norm", "gated": True, "grouped": True},
 }
 
 
@@ -260,11 +263,19 @@ class Model:
         mixed = silu(convolve(self.linear(x, layer + "attn_qkv"), self.weights[layer + "ssm_conv1d.weight"]))
         q, k, v = np.split(mixed, [key_heads * size, 2 * key_heads * size], axis=1)
         unit = lambda t: t / np.sqrt((t * t).sum(axis=-1, keepdims=True) + 1e-6)
-        # Neighbouring value heads have different key heads.
-        q, k = (np.tile(unit(t.reshape(tokens, key_heads, size)), (1, heads // key_heads, 1)) for t in (q, k))
+        group = heads // key_heads
+        q, k = (unit(t.reshape(tokens, key_heads, size)) for t in (q, k))
+        if self.traits.get("grouped"):
+            # Neighbouring value heads have the same key head, which holds shares and decays of its own.
+            q, k = (np.repeat(t, group, axis=1) for t in (q, k))
+            both = self.linear(x, layer + "ssm_ba").reshape(tokens, key_heads, 2, group)
+            beta, alpha = (both[:, :, i].reshape(tokens, heads) for i in (0, 1))
+        else:
+            q, k = (np.tile(t, (1, group, 1)) for t in (q, k))
+            beta, alpha = (self.linear(x, layer + "ssm_" + name) for name in ("beta", "alpha"))
         v = v.reshape(tokens, heads, -1)
-        softplus = np.log1p(np.exp(self.linear(x, layer + "ssm_alpha") + self.weights[layer + "ssm_dt.bias"]))
-        kept, share = np.exp(self.weights[layer + "ssm_a"] * softplus), sigmoid(self.linear(x, layer + "ssm_beta"))
+        softplus = np.log1p(np.exp(alpha + self.weights[layer + "ssm_dt.bias"]))
+        kept, share = np.exp(self.weights[layer + "ssm_a"] * softplus), sigmoid(beta)
         memory, out = np.zeros((heads, size, v.shape[2])), np.empty(v.shape)
         for t in range(tokens):
             memory *= kept[t, :, None, None]

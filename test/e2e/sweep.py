@@ -6,12 +6,13 @@ import json
 import numpy as np
 
 import caches
+import long
 from harness import Skip, expect, mean_kl
 from reference import nmse
 from smollm2 import default_artifact
 
 MODELS = ["llama", "mistral", "qwen2", "qwen3", "qwen3moe", "glm4moe", "gptoss", "deepseek3", "smollm3", "granite",
-          "phi3", "olmo2", "ministral3", "lfm2", "qwen35", "gemma2", "gemma3", "exaone4"]
+          "phi3", "olmo2", "ministral3", "lfm2", "qwen35", "gemma2", "gemma3", "gemma4", "exaone4", "qwen3next"]
 VOCABULARIES = ["llama-bpe", "llama-spm", "phi-3", "qwen2", "gpt-2"]  # all: e2e_tokenizers_test
 EXACT_BAR, MODEL_BAR, CLEAR = 1e-4, 3e-3, 0.05
 QUANT_FACTOR, KL_FACTOR = 1.2, 1.15
@@ -145,6 +146,7 @@ def run(suite, tools, shared, smollm2):
     for name in MODELS:
         suite.run(f"sweep model {name}", model, tools, shared / "models" / name)
         suite.run(f"sweep folder {name}", published, tools, shared / "models" / name)
+    long.run_shared(suite, tools, shared / "models")
     for kind in json.loads((shared / "quants" / "ref.json").read_text())["files"]:
         suite.run(f"sweep type {kind}", quant, tools, shared / "quants", kind)
     for name in VOCABULARIES:

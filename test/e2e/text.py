@@ -1,6 +1,8 @@
 """Model folders, chat templates and conversations."""
 
+import base64
 import json
+import pathlib
 import signal
 import subprocess
 import time
@@ -77,6 +79,23 @@ def compare_export(tools, artifact, path):
     expect(set(needed) <= set(keys), f"there is no {sorted(set(needed) - set(keys))}")
 
 
+def told_in_part(tools):
+    """Of a model that also sees images config.json leaves out what its architecture's code has anyway."""
+    usual = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "query_pre_attn_scalar": 256}
+    path = model_file(tools, "--arch=gemma3", "--layers=3", "--width=64", "--ffn=96", "--heads=8", "--kv-heads=4",
+                      "--head-size=256")
+    made = tools.work / "in-part"
+    make_folder.make(path, made, "gemma3")
+    config = json.loads((made / "config.json").read_text())
+    expect(usual.items() <= config.items(), f"config.json is {config}")
+    config = {name: value for name, value in config.items() if name not in usual}
+    (made / "config.json").write_text(json.dumps({"model_type": "gemma3", "text_config": config}))
+    artifact = tools.compile(made, "in-part.izh", "--target=reference,native", "--exact")
+    error = nmse(tools.logits(artifact, ids_of(40, 260)), Model(path).logits(ids_of(40, 260)))
+    expect(error <= EXACT_BAR, f"NMSE {error:.3e} is over {EXACT_BAR}")
+    return f"{error:.1e}"
+
+
 def render(tools):
     """Of a template's file, a GGUF, a folder and an artifact alike."""
     path = model_file(tools)
@@ -144,6 +163,33 @@ def interrupt(tools):
     expect(process.wait(60) == 0, f"status {process.returncode}: {process.stderr.read().decode()}")
 
 
+def vectors(tools):
+    """A model whose tokenizer contradicts the files beside it is not compiled."""
+    path = tools.work / "vectors.gguf"
+    make_gguf.make([str(path)])
+    texts = ["the thing", "", "12 an\u00e4\n"]
+    ids = [json.loads(tools.call("izhc", "tokenize", path, "--no-bos", "-p", text).stdout) for text in texts]
+    path.with_suffix(".inp").write_text("".join(f"{text}\n__ggml_vocab_test__\n" for text in texts))
+
+    def write(lines):
+        path.with_suffix(".out").write_text("".join(f" {' '.join(map(str, line))}\n" for line in lines))
+
+    write(ids)
+    tools.call("izhc", "compile", path, "--target=reference", "-o", tools.work / "vectors.izh")
+    ids[2] = ids[2][::-1]
+    for lines, said in ((ids, "text 3"), (ids[:2], "the same number")):
+        write(lines)
+        tools.refused("izhc", "compile", path, "--target=reference", says=[said])
+    # Two tokenizers in one folder that are not the same.
+    made = tools.work / "two"
+    make_folder.make(model_file(tools), made, "llama")
+    files = json.loads((pathlib.Path(__file__).parent / "tokenizers/vectors/pieces-bpe.json").read_text())["files"]
+    (made / "tokenizer.model").write_bytes(base64.b64decode(files["tokenizer.model"]))
+    tools.refused("izhc", "compile", made, "--target=reference", says=["tokenizer.json gives", "tokenizer.model"])
+    (made / "tokenizer.model").write_bytes(b"of another kind")
+    tools.call("izhc", "compile", made, "--target=reference", "-o", tools.work / "two.izh")
+
+
 def refusals(tools):
     path = tools.work / "plain.gguf"
     make_gguf.make([str(path)])
@@ -161,9 +207,11 @@ def refusals(tools):
 def run(suite, tools):
     suite.run("folder llama", folder, tools, "llama")
     small = ["--layers=4", "--width=128", "--ffn=256", "--head-size=32"]
-    for arch in ("gemma2", "gemma3", "exaone4"):
+    for arch in ("gemma2", "gemma3", "gemma4", "exaone4", "seed_oss"):
         suite.run(f"folder {arch}", folder, tools, arch, *small)
+    suite.run("folder gemma3, told in part", told_in_part, tools)
     suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
     for name, function in (("render", render), ("chat", chat), ("chat interrupted", interrupt),
+                           ("tokenizer against its vectors", vectors),
                            ("folders and templates refused", refusals)):
         suite.run(name, function, tools)

@@ -21,6 +21,7 @@ LONG = 300  # tokens: more than a step takes, and several pages
 
 ODD = ["--width=96", "--ffn=160", "--vocab=333", "--heads=3", "--kv-heads=1", "--head-size=32"]
 MIXTURE = ["--experts=8", "--used=2"]
+HYBRID = ["--layers=4", "--width=128", "--head-size=32"]
 SHAPES = {
     "odd sizes": ["--arch=llama", "--kind=q4_0", *ODD],
     "odd sizes, q5_1": ["--arch=qwen2", "--kind=q5_1", *ODD],
@@ -39,6 +40,8 @@ SHAPES = {
     "experts, latent attention": ["--arch=deepseek2", "--kind=q8_0", "--layers=3", *MIXTURE],
     "a gated shared expert": ["--arch=qwen2moe", "--kind=q4_0", *MIXTURE],
     "a shared expert": ["--arch=glm4moe", "--kind=q5_0", "--layers=3", *MIXTURE],
+    "experts beside linear attention": ["--arch=qwen3next", "--kind=q8_0", *HYBRID, *MIXTURE],
+    "experts beside linear attention, tiled": ["--arch=qwen35moe", "--kind=q4_0", *HYBRID, *MIXTURE],
     "experts of odd sizes": ["--arch=llama", "--kind=f16", "--experts=5", "--used=3", "--expert-ffn=40",
                              "--width=72", "--heads=2", "--kv-heads=1", "--head-size=32"],
     "GGUF version 2": ["--arch=llama", "--kind=q8_0", "--version=2"],
@@ -52,7 +55,8 @@ ARCHITECTURE_TARGETS = ["--target=reference,native"]
 # Of those that have no more tests than this one, a weight type that shows
 # what is special about them.
 ARCHITECTURES = {"smollm3": "q8_0", "granite": "f16", "phi3": "q4_0", "olmo2": "q8_0", "mistral3": "q8_0",
-                 "lfm2": "f16", "qwen35": "f16", "gemma2": "q8_0", "gemma3": "q8_0", "exaone4": "f16"}
+                 "lfm2": "f16", "qwen35": "f16", "gemma2": "q8_0", "gemma3": "q8_0", "exaone4": "f16",
+                 "seed_oss": "q4_0", "gemma4": "q8_0"}
 
 
 def bar_of(kinds):

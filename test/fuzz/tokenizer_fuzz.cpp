@@ -1,6 +1,6 @@
 // tokenizer.json, tokenizer.model and the files beside them on hostile bytes:
 // the compiler refuses them or writes a section that the runtime takes and that
-// encodes text. The first byte chooses the file.
+// encodes text. The first byte chooses the file, or that a section is damaged.
 
 #include "compiler/tokenizers/ChatTemplate.h"
 #include "compiler/tokenizers/Tokenizers.h"
@@ -18,14 +18,14 @@ static void check(bool fact) {
     __builtin_trap();
 }
 
-static void encode(const std::vector<uint8_t> &bytes) {
+static void encode(const std::vector<uint8_t> &bytes, bool trusted = true) {
   std::vector<uint64_t> section((bytes.size() + 7) / 8);
   memcpy(section.data(), bytes.data(), bytes.size());
   izh::Tokenizer *tokenizer = nullptr;
   izh_error error = {};
   // Patterns of the file may be no patterns.
   if (izh::Tokenizer::create(section.data(), bytes.size(), &tokenizer, &error) != IZH_OK) {
-    check(strstr(error.message, "pattern") != nullptr);
+    check(!trusted || strstr(error.message, "pattern") != nullptr);
     return;
   }
   const char text[] = "a ab  11 \xc3\xa4\xff<|end|> \xe2\x96\x81 b";
@@ -36,7 +36,31 @@ static void encode(const std::vector<uint8_t> &bytes) {
   izh::Tokenizer::destroy(tokenizer);
 }
 
+static std::vector<uint8_t> buildSeed(size_t index) {
+  static const std::vector<std::vector<uint8_t>> seeds = fuzzSeeds();
+  const std::vector<uint8_t> &json = seeds[index];
+  std::vector<FolderFile> files;
+  files.push_back({"config.json", nullptr, {reinterpret_cast<const uint8_t *>("{}"), 2}});
+  files.push_back({"tokenizer.json", nullptr, {json.data() + 1, json.size() - 1}});
+  return llvm::cantFail(buildTokenizer(*llvm::cantFail(FolderSource::open("fuzz", std::move(files)))));
+}
+
+// The runtime takes no section on trust: bytes of a good one are overwritten,
+// three bytes of input each: where, and by what.
+static void damageSection(size_t index, const uint8_t *data, size_t size) {
+  static const std::vector<uint8_t> good[] = {buildSeed(0), buildSeed(1), buildSeed(2),
+                                              buildSeed(3)};
+  std::vector<uint8_t> bytes = good[index];
+  for (; size >= 3; data += 3, size -= 3)
+    bytes[(data[0] | data[1] << 8) * 7919u % bytes.size()] = data[2];
+  encode(bytes, /*trusted=*/false);
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size != 0 && (data[0] & 3) == 2) {
+    damageSection(data[0] >> 2 & 3, data + 1, size - 1);
+    return 0;
+  }
   static constexpr char kConfig[] = R"({"bos_token_id": 1, "eos_token_id": [2, 3]})";
   static const char *const names[] = {"tokenizer.json", "tokenizer.model"};
   bool isModel = size != 0 && data[0] & 1;
@@ -68,7 +92,21 @@ std::vector<std::vector<uint8_t>> fuzzSeeds() {
       R"(0{"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true},
         "bos_token": "<s>", "chat_template": "{{ messages }}", "model": {"type": "BPE", "fuse_unk": true,
         "unk_token": "<unk>", "byte_fallback": false, "vocab": {"<unk>": 0, "▁": 1, "a": 2, "▁a": 3},
-        "merges": ["▁ a"]}})"};
+        "merges": ["▁ a"]}})",
+      R"(0{"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKD"}, {"type": "StripAccents"},
+        {"type": "Replace", "pattern": {"String": "a"}, "content": "ab"}, {"type": "Precompiled",
+        "precompiled_charsmap": "DAAAAABQhQABAQAAYgAAgGIA"}, {"type": "Replace", "pattern": {"Regex": " {2,}"},
+        "content": " "}, {"type": "Strip", "strip_left": true, "strip_right": false}]}, "pre_tokenizer":
+        {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Metaspace", "replacement":
+        "▁"}]}, "model": {"type": "Unigram", "unk_id": 0, "byte_fallback": true, "vocab": [["<unk>", 0], ["▁", -2.5],
+        ["a", -3], ["▁a", -4], ["ab", -4.5], ["<0xC3>", -9], ["b", -3.5]]}})",
+      R"(0{"added_tokens": [{"id": 0, "content": "[UNK]", "special": true}, {"id": 1, "content": "[CLS]"}],
+        "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+        "strip_accents": null, "lowercase": true}, "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "sep": ["[CLS]", 1], "cls": ["[CLS]", 1]},
+        "decoder": {"type": "WordPiece", "prefix": "##"}, "model": {"type": "WordPiece", "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "[CLS]": 1,
+        "a": 2, "##b": 3, "11": 4, "▁": 5, "##ab": 6}}})"};
   std::vector<std::vector<uint8_t>> seeds;
   for (const char *json : jsons)
     seeds.emplace_back(json, json + strlen(json));
@@ -78,5 +116,13 @@ std::vector<std::vector<uint8_t>> fuzzSeeds() {
                            0,   0x80, 0xbf, 0x0a, 9,    0x0a, 2,    'a',  'a',  0x15, 0,    0,
                            0,   0xc0, 0x12, 2,    0x18, 2,    0x1a, 4,    0x18, 1,    0x20, 0};
   seeds.emplace_back(model, model + sizeof(model));
+  // The same as a unigram model with a map of characters, and a section's bytes.
+  std::vector<uint8_t> unigram(model, model + 37);
+  const uint8_t rest[] = {0x12, 2, 0x18, 1, 0x1a, 25, 0x12, 19,   12,  0, 0, 0,    0, 0x50, 0x85, 0,
+                          1,    1, 0,    0, 'b',  0,  0,    0x80, 'b', 0, 0, 0x18, 1, 0x20, 1};
+  unigram.insert(unigram.end(), std::begin(rest), std::end(rest));
+  seeds.push_back(std::move(unigram));
+  for (uint8_t which = 0; which < 4; ++which)
+    seeds.push_back({uint8_t('2' + 4 * which), 40, 0, 1, 90, 1, 255, 200, 3, 7});
   return seeds;
 }

@@ -77,7 +77,7 @@ public:
       if (!first)
         first = result.firstTokenTime = now();
       bool stopped = false;
-      if (izh_token_ends_text(model, id))
+      if (!options.ignoreEnd && izh_token_ends_text(model, id))
         result.stop = "eos";
       else if (!show(text.feed(id, &stopped)))
         return cannotPrint() == kDone;

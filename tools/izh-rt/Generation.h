@@ -29,6 +29,7 @@ private:
 struct GenerationOptions {
   uint64_t tokens = 256;
   std::vector<std::string> stops;
+  bool ignoreEnd = false; // tokens that end a text don't
   izh_sampler_options sampling = {};
 };
 

@@ -40,6 +40,8 @@ void declare(Arguments &arguments, RunOptions &options) {
   arguments.integer("-n,--tokens", "N", &options.sampling.generation.tokens, 0, 1u << 30,
                     "most tokens to generate (256)");
   declareSampling(arguments, options.sampling);
+  arguments.flag("--ignore-eos", &options.sampling.generation.ignoreEnd,
+                 "goes on where the model would end the text");
   arguments.flag("--json", &options.json, "prints one JSON object at the end instead of the text");
 }
 

@@ -45,6 +45,7 @@ struct TokenizeArguments {
   std::string model, text, textFile, preTokenizer;
   bool hasText = false;
   bool noBos = false, noSpecial = false;
+  bool time = false;
 };
 int tokenize(const TokenizeArguments &arguments);
 

@@ -10,6 +10,7 @@
 #include "runtime/platform/process.h"
 #include "tools/izhc/Report.h"
 #include "tools/izhc/Roofline.h"
+#include "tools/izhc/TokenizerCheck.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -132,6 +133,8 @@ int compile(const CompileArguments &arguments) {
   if (llvm::Error error = checkOutput(options.model, options.output))
     return report(std::move(error), kWrongUsage);
   if (llvm::Error error = checkFolder(options.output))
+    return report(std::move(error));
+  if (llvm::Error error = checkTokenizer(options.model, arguments.preTokenizer))
     return report(std::move(error));
   for (auto &target : *targets)
     options.targets.push_back(target.get());

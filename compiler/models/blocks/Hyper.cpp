@@ -108,8 +108,11 @@ Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture, LayerSizes 
   hyper.embedding = number("embedding_length", 1 << 20);
   hyper.layers = number("block_count", 1 << 12);
   leaveOutGuesses(builder, hyper);
+  // Mixtures without dense layers may tell the width of their experts only.
+  uint64_t ofExperts = builder.unwrap<uint64_t>(
+      source.getUIntOr(hyper.prefix + "expert_feed_forward_length", 0, 0, 1 << 22), 0);
   hyper.feedForward = builder.unwrap<uint64_t>(
-      numberOfLayers(source, hyper.prefix + "feed_forward_length", sizes, 0, 1 << 22), 1);
+      numberOfLayers(source, hyper.prefix + "feed_forward_length", sizes, ofExperts, 1 << 22), 1);
   if (hyper.feedForward == 0)
     builder.fail(makeError("{0}: the key {1}feed_forward_length is missing", source.fileName(),
                            hyper.prefix));

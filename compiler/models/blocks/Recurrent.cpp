@@ -1,6 +1,8 @@
 // The ops of short convolutions and of the gated delta rule.
 
 #include "compiler/models/blocks/Recurrent.h"
+#include "compiler/models/blocks/Rope.h"
+#include <initializer_list>
 
 namespace izhc {
 
@@ -110,6 +112,109 @@ Value deltaAttention(ModelBuilder &builder, const Hyper &hyper, const std::strin
   Value rows = builder.rmsNorm(op.getResult(), layer + ".ssm_norm", style.valueDim, hyper.eps);
   Value open = builder.create<lm::SiluOp>(gate.getType(), gate);
   return builder.linear(builder.mul(rows, open), layer + ".ssm_out", hyper.embedding);
+}
+
+DecoderStyle deltaDecoder(ModelBuilder &builder, const Hyper &hyper, bool tiled) {
+  DecoderStyle style;
+  style.feedForwardNorm = ".post_attention_norm";
+  style.attention.headNorms = HeadNorms::Heads;
+  style.attention.gated = true;
+  style.attention.angles = ropeAngles(builder, hyper);
+  DeltaStyle delta = readDeltaStyle(builder, hyper);
+  delta.tiled = tiled;
+  std::vector<bool> recurrent = recurrentLayers(builder, hyper);
+  style.mixer = [&builder, hyper, delta, recurrent](int64_t i, const std::string &layer,
+                                                    Value input) {
+    return recurrent[i] ? deltaAttention(builder, hyper, layer, delta, input) : Value();
+  };
+  return style;
+}
+
+namespace {
+
+// Rows of the matrix that holds, for one key head after the other, the query, the
+// key, and values and gates of its value heads. All queries come first, then all keys.
+struct GroupedRows {
+  int64_t keyHeads, keyDim, groupWidth;
+
+  static llvm::Expected<GroupedRows> read(const FolderSource &source, int64_t count) {
+    const Json *text = source.config().find("text_config");
+    auto size = [&](llvm::StringRef name) {
+      for (const Json *place : {text, &source.config()})
+        if (const Json *found = place ? place->find(name) : nullptr)
+          return std::clamp<int64_t>(found->asInt().value_or(0), 0, 1 << 16);
+      return int64_t(0);
+    };
+    GroupedRows rows;
+    rows.keyHeads = size("linear_num_key_heads");
+    rows.keyDim = size("linear_key_head_dim");
+    int64_t values = size("linear_num_value_heads") * size("linear_value_head_dim");
+    rows.groupWidth = rows.keyHeads > 0 ? values / rows.keyHeads : 0;
+    if (rows.keyHeads < 1 || rows.keyHeads * rows.width() != count)
+      return makeError("{0}/config.json: {1} key heads of {2} values with {3} values each need {4} "
+                       "rows of in_proj_qkvz.weight, but it has {5}",
+                       source.fileName(), rows.keyHeads, rows.keyDim, rows.groupWidth,
+                       rows.keyHeads * rows.width(), count);
+    return rows;
+  }
+
+  int64_t width() const { return 2 * (keyDim + groupWidth); }
+
+  void add(std::vector<int64_t> &indices, int64_t first, int64_t run) const {
+    for (int64_t head = 0; head < keyHeads; ++head)
+      for (int64_t i = 0; i < run; ++i)
+        indices.push_back(head * width() + first + i);
+  }
+};
+
+llvm::Expected<std::vector<int64_t>> mixedRows(const FolderSource &source, int64_t count) {
+  auto rows = GroupedRows::read(source, count);
+  if (!rows)
+    return rows.takeError();
+  std::vector<int64_t> indices;
+  rows->add(indices, 0, rows->keyDim);
+  rows->add(indices, rows->keyDim, rows->keyDim);
+  rows->add(indices, 2 * rows->keyDim, rows->groupWidth);
+  return indices;
+}
+
+llvm::Expected<std::vector<int64_t>> gateRows(const FolderSource &source, int64_t count) {
+  auto rows = GroupedRows::read(source, count);
+  if (!rows)
+    return rows.takeError();
+  std::vector<int64_t> indices;
+  rows->add(indices, 2 * rows->keyDim + rows->groupWidth, rows->groupWidth);
+  return indices;
+}
+
+} // namespace
+
+llvm::ArrayRef<TensorRule> deltaTensors() {
+  static constexpr TensorRule rules[] = {
+      {"output_norm.weight", "model.norm.weight", Change::PlusOne},
+      {"blk.*.attn_norm.weight", "model.layers.*.input_layernorm.weight", Change::PlusOne},
+      {"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight",
+       Change::PlusOne},
+      {"blk.*.attn_q_norm.weight", "model.layers.*.self_attn.q_norm.weight", Change::PlusOne},
+      {"blk.*.attn_k_norm.weight", "model.layers.*.self_attn.k_norm.weight", Change::PlusOne},
+      {"blk.*.attn_qkv.weight", "model.layers.*.linear_attn.in_proj_qkv.weight"},
+      {"blk.*.attn_gate.weight", "model.layers.*.linear_attn.in_proj_z.weight"},
+      {"blk.*.ssm_beta.weight", "model.layers.*.linear_attn.in_proj_b.weight"},
+      {"blk.*.ssm_alpha.weight", "model.layers.*.linear_attn.in_proj_a.weight"},
+      {"blk.*.attn_qkv.weight", "model.layers.*.linear_attn.in_proj_qkvz.weight", Change::None,
+       mixedRows},
+      {"blk.*.attn_gate.weight", "model.layers.*.linear_attn.in_proj_qkvz.weight", Change::None,
+       gateRows},
+      {"blk.*.ssm_ba.weight", "model.layers.*.linear_attn.in_proj_ba.weight"},
+      {"blk.*.ssm_conv1d.weight", "model.layers.*.linear_attn.conv1d.weight"},
+      {"blk.*.ssm_a", "model.layers.*.linear_attn.A_log", Change::NegativeExp},
+      {"blk.*.ssm_dt.bias", "model.layers.*.linear_attn.dt_bias"},
+      {"blk.*.ssm_norm.weight", "model.layers.*.linear_attn.norm.weight"},
+      {"blk.*.ssm_out.weight", "model.layers.*.linear_attn.out_proj.weight"},
+      // Prediction of further tokens is not compiled.
+      {"", "mtp.**"},
+  };
+  return rules;
 }
 
 } // namespace izhc

@@ -2,8 +2,7 @@
 
 #pragma once
 
-#include "compiler/import/FolderMap.h"
-#include "compiler/models/blocks/Hyper.h"
+#include "compiler/models/blocks/Decoder.h"
 
 namespace izhc {
 
@@ -26,6 +25,11 @@ std::vector<bool> recurrentLayers(ModelBuilder &builder, const Hyper &hyper);
 // The keys of both, from a folder's.
 void deltaKeys(FolderKeys &keys);
 
+// What published folders call the norms and the tensors of such layers: four
+// projections, or two that hold queries, keys, values and gates (shares and
+// decays) of one key head after the other.
+llvm::ArrayRef<TensorRule> deltaTensors();
+
 // Reads ssm.group_count, ssm.state_size, ssm.time_step_rank, ssm.inner_size and
 // ssm.conv_kernel.
 DeltaStyle readDeltaStyle(ModelBuilder &builder, const Hyper &hyper);
@@ -36,5 +40,9 @@ DeltaStyle readDeltaStyle(ModelBuilder &builder, const Hyper &hyper);
 // ssm_ba, which holds both for each key head, shares first.
 mlir::Value deltaAttention(ModelBuilder &builder, const Hyper &hyper, const std::string &layer,
                            const DeltaStyle &style, mlir::Value input);
+
+// A decoder of them, and of attention with normed and gated heads in the layers
+// that aren't recurrent. `tiled`: as in DeltaStyle.
+DecoderStyle deltaDecoder(ModelBuilder &builder, const Hyper &hyper, bool tiled);
 
 } // namespace izhc

@@ -25,6 +25,13 @@ struct MoveUp : mlir::OpRewritePattern<lm::SelectRowsOp> {
     mlir::Operation *source = op.getInput().getDefiningOp();
     if (!source || !isRowWise(source))
       return rewriter.notifyMatchFailure(op, "the rows are not made one by one");
+    // Saves little, and where nothing more can be passed no op would take the
+    // selection in.
+    if (llvm::isa<lm::ScaleOp>(source)) {
+      mlir::Operation *before = source->getOperand(0).getDefiningOp();
+      if (!before || !isRowWise(before))
+        return rewriter.notifyMatchFailure(op, "a scale of rows that are not made one by one");
+    }
     // All rows are wanted elsewhere, so selecting early would add work.
     if (source->getNumResults() != 1 || !source->hasOneUse())
       return rewriter.notifyMatchFailure(op, "the rows have other readers");

@@ -59,7 +59,10 @@ int compare(Machine& machine, const Value& a, const Value& b) {
   if (!level) return 0;
   if (a.is_integer() && b.is_integer()) return a.integer < b.integer ? -1 : a.integer > b.integer;
   if (a.is_number() && b.is_number()) return a.number() < b.number() ? -1 : a.number() > b.number();
-  if (a.is(Kind::kString) && b.is(Kind::kString)) return compare_text(a.text(), b.text());
+  if (a.is(Kind::kString) && b.is(Kind::kString)) {
+    const uint32_t shorter = a.size < b.size ? a.size : b.size;
+    return machine.charge(shorter / 64) ? compare_text(a.text(), b.text()) : 0;
+  }
   if (a.kind == b.kind && (a.is(Kind::kList) || a.is(Kind::kTuple))) {
     for (uint32_t i = 0; i < a.list->size && i < b.list->size; ++i) {
       if (equal(machine, a.list->items[i], b.list->items[i])) continue;
@@ -77,7 +80,7 @@ bool contains(Machine& machine, const Value& container, const Value& item) {
       machine.fail("only a string can be 'in' a string, not %s", kind_name(item));
       return false;
     }
-    if (!machine.charge(container.size / 64)) return false;
+    if (!machine.charge(container.size / 8)) return false;
     return memmem(container.chars, container.size, item.chars, item.size) != nullptr;
   }
   if (container.is(Kind::kDict)) return find_entry(machine, container.dict, item) != nullptr;
@@ -117,8 +120,11 @@ bool truth(const Value& value) {
 }
 
 Entry* find_entry(Machine& machine, const Dict* dict, const Value& key) {
-  if (!machine.charge(dict->size / 8)) return nullptr;
   const bool is_text = key.is(Kind::kString);
+  if (!machine.charge(dict->size / 8 * (is_text ? 1 + key.size / 512 : 1) +
+                      (is_text ? key.size / 64 : 0))) {
+    return nullptr;
+  }
   for (uint32_t i = 0; i < dict->size; ++i) {
     Entry& entry = dict->entries[i];
     if (is_text ? entry.key.is(Kind::kString) && entry.key.text() == key.text()

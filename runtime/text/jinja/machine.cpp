@@ -168,7 +168,7 @@ bool Machine::set(Dict* dict, const Value& key, const Value& value) {
 void Builder::add(Text text) {
   if (text.size == 0) return;
   char* block = machine_.extend(data_, size_, text.size, size_, &capacity_);
-  if (!block || !machine_.charge(text.size / 64)) return;
+  if (!block || !machine_.charge(1 + text.size / 64)) return;
   memcpy(block + size_, text.data, text.size);
   data_ = block;
   size_ += text.size;
@@ -196,7 +196,7 @@ void Builder::format(const char* format, ...) {
   va_start(arguments, format);
   const int size = vsnprintf(buffer, sizeof(buffer), format, arguments);
   va_end(arguments);
-  if (size > 0) add(Text(buffer, size < 127 ? size : 127));
+  if (size > 0 && machine_.charge(2)) add(Text(buffer, size < 127 ? size : 127));
 }
 
 void ListBuilder::add(const Value& value) {

@@ -224,7 +224,7 @@ void write_string(Machine& machine, const Value& value, Builder* out) {
       return out->format("%lld", static_cast<long long>(value.integer));
     case Kind::kFloat:
       // Formatting takes as long as many steps.
-      return machine.charge(20) ? write_float(value.real, out) : void();
+      return machine.charge(60) ? write_float(value.real, out) : void();
     case Kind::kString:
       return out->add(value.text());
     case Kind::kList:

@@ -162,6 +162,7 @@ Value has_ends(Machine& machine, Text text, const Arguments& arguments, bool sta
       return machine.fail("a string is expected, not %s", kind_name(ends.items[i]));
     }
     const Text end = ends.items[i].text();
+    if (!machine.charge(1 + end.size / 64)) return {};
     if (start ? text.starts_with(end) : text.ends_with(end)) return make_bool(true);
   }
   if (!given) return machine.fail("a string is missing");
@@ -170,7 +171,7 @@ Value has_ends(Machine& machine, Text text, const Arguments& arguments, bool sta
 
 Value find_index(Machine& machine, Text text, Text name, const Arguments& arguments) {
   Text what;
-  if (!take(machine, arguments, 0, "sub", &what) || !machine.charge(text.size / 16)) return {};
+  if (!take(machine, arguments, 0, "sub", &what) || !machine.charge(text.size / 8)) return {};
   if (name == Text("count")) {
     int64_t count = 0;
     uint32_t at = 0;
@@ -290,8 +291,12 @@ Value call_text_method(Interpreter& interpreter, Text self, Text name, const Arg
     const Text set = given && given->is(Kind::kString) ? given->text() : Text();
     const bool blanks = !given || given->is(Kind::kNone);
     if (!blanks && !given->is(Kind::kString)) return machine.fail("strip takes a string");
-    if (!machine.charge(self.size / 16)) return {};
-    return make_string(strip(self, blanks ? nullptr : &set, !is("rstrip"), !is("lstrip")));
+    // Each character at an end is looked for in the set.
+    const uint64_t looks = blanks ? 0 : given->size / 8;
+    if (!machine.charge(self.size / 4 * looks)) return {};
+    const Text kept = strip(self, blanks ? nullptr : &set, !is("rstrip"), !is("lstrip"));
+    machine.charge((self.size - kept.size) / 4);
+    return make_string(kept);
   }
   if (is("split") || is("rsplit")) return split(machine, self, arguments, is("rsplit"));
   if (is("splitlines")) return split_lines(machine, self, arguments);

@@ -164,8 +164,8 @@ TEST(FolderTokenizerTest, RefusesStepsThatItDoesNotKnow) {
     return FolderTokenizer(files).refusal;
   };
   EXPECT_THAT(refusal(byteLevelJson(R"({"type": "Whitespace"})")), HasSubstr("'Whitespace'"));
-  EXPECT_THAT(refusal(byteLevelJson(kDigitsThenBytes, R"("normalizer": {"type": "Lowercase"},)")),
-              HasSubstr("normalizer has a step 'Lowercase'"));
+  EXPECT_THAT(refusal(byteLevelJson(kDigitsThenBytes, R"("normalizer": {"type": "Nmt"},)")),
+              HasSubstr("normalizer has a step 'Nmt'"));
   EXPECT_THAT(refusal(R"({"model": {"type": "WordPiece", "vocab": {"a": 0}}})"),
               HasSubstr("'WordPiece'"));
   EXPECT_THAT(refusal(R"({"model": {"vocab": {"a": 0}, "merges": ["a x"]},
@@ -231,9 +231,9 @@ TEST(FolderTokenizerTest, ReadsPieceModels) {
 }
 
 TEST(FolderTokenizerTest, RefusesOtherOrDamagedPieceModels) {
-  FolderFiles unigram, cut;
-  unigram.add("tokenizer.model", pieces(1));
-  EXPECT_THAT(FolderTokenizer(unigram).refusal, HasSubstr("type 1"));
+  FolderFiles words, cut;
+  words.add("tokenizer.model", pieces(3));
+  EXPECT_THAT(FolderTokenizer(words).refusal, HasSubstr("type 3"));
   Bytes half = pieces(2);
   half.resize(half.size() - 3);
   cut.add("tokenizer.model", half);

@@ -70,6 +70,39 @@ TEST(TokenizersE2eTest, KnowsTheSpacesOfUnicode) {
             (Ids{' ', 0xe1, 0xa0, 0x8e, 'a'}));
 }
 
+TEST(TokenizersE2eTest, ChoosesPiecesByTheirScores) {
+  FakeSource source = scoreSource({"▁a", "▁", "a", "b", "ab", "<ud>"});
+  source.values["tokenizer.ggml.model"] = "t5";
+  source.values["tokenizer.ggml.token_type"] = std::vector<int64_t>{2, 3, 3, 1, 1, 1, 1, 1, 4};
+  source.values["tokenizer.ggml.scores"] =
+      std::vector<float>{0, 0, 0, -1, -1.5f, -2, -2, -1.25f, 0};
+  source.values["tokenizer.ggml.unknown_token_id"] = 0;
+  source.values["tokenizer.ggml.remove_extra_whitespaces"] = true;
+  Both both(source);
+  // "▁", "ab" is -2.75, "▁a", "b" is -3.
+  EXPECT_EQ(both.encode(" ab   a "), (Ids{4, 7, 3}));
+  // What is unknown is one token, whatever its length.
+  EXPECT_EQ(both.encode("acdea"), (Ids{3, 0, 5}));
+  EXPECT_EQ(both.encode("a<ud>a"), (Ids{3, 8, 3}));
+  EXPECT_EQ(both.encode("   "), (Ids{}));
+  EXPECT_EQ(both.decode({4, 7, 3}), "ab a");
+}
+
+TEST(TokenizersE2eTest, CutsWordsIntoTheLongestPieces) {
+  FakeSource source = scoreSource({"▁the", "re", "▁,", "▁r", "e", "▁好"});
+  source.values["tokenizer.ggml.model"] = "bert";
+  source.values["tokenizer.ggml.unknown_token_id"] = 0;
+  source.values["tokenizer.ggml.bos_token_id"] = 1;
+  source.values["tokenizer.ggml.seperator_token_id"] = 2;
+  Both both(source);
+  EXPECT_EQ(both.encode("The RÉ,there"), (Ids{3, 6, 7, 5, 3, 4}));
+  // One piece that fails makes the word unknown.
+  EXPECT_EQ(both.encode("thex 好好"), (Ids{0, 8, 8}));
+  EXPECT_EQ(both.decode({3, 6, 7, 5}), "the re ,");
+  source.values["tokenizer.ggml.normalizer.lowercase"] = false;
+  EXPECT_EQ(Both(source).encode("The re"), (Ids{0, 6, 7}));
+}
+
 const char *shared() { return std::getenv("IZH_SHARED"); }
 
 std::string read(const std::string &path) {

@@ -124,6 +124,27 @@ TEST(Qwen3Test, NormsHeadsOfTheirOwnSize) {
   EXPECT_TRUE(contains(text, "!lm.kv_cache<1 x 6>"));
 }
 
+// The layer sees all tokens. Beside layers with a window it would not turn
+// anything, even if the window is larger than the context.
+TEST(Exaone4Test, TurnsAllLayersOnlyWhereNoneHasAWindow) {
+  FakeSource source;
+  fillDecoder(source, "exaone4");
+  source.removeTensor("blk.0.attn_norm.weight");
+  source.removeTensor("blk.0.ffn_norm.weight");
+  source.addTensor("blk.0.post_attention_norm.weight", {8});
+  source.addTensor("blk.0.post_ffw_norm.weight", {8});
+  source.addTensor("blk.0.attn_q_norm.weight", {4});
+  source.addTensor("blk.0.attn_k_norm.weight", {4});
+  source.arrays["exaone4.attention.sliding_window_pattern"] = {0};
+  EXPECT_TRUE(contains(buildText(source), "lm.rope %"));
+  for (double window : {8, 4096}) {
+    source.numbers["exaone4.attention.sliding_window"] = window;
+    std::string text = buildText(source);
+    EXPECT_TRUE(contains(text, "lm.attention %")) << text;
+    EXPECT_FALSE(contains(text, "lm.rope %"));
+  }
+}
+
 TEST(HyperTest, TakesEqualNumbersForAllLayers) {
   FakeSource source;
   fillDecoder(source, "llama");

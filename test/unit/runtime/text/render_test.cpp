@@ -120,5 +120,67 @@ TEST(RenderTest, EndsWhatWouldNotEnd) {
   EXPECT_THAT(render_text("01234567890", kContext, small), HasSubstr("bytes of output"));
 }
 
+// Of work that one expression does on long texts, all must be counted: hundreds
+// of millions of bytes are looked at, and that is not done in 200 000 steps.
+TEST(RenderTest, CountsTheWorkInsideOfExpressions) {
+  Limits few;
+  few.steps = 200'000;
+  const auto text = [](const char* name, const std::string& begin, char c, const char* end) {
+    std::string letters;
+    for (int i = 0; i < 100'000; ++i) (letters += c == '"' ? "\\" : "") += c;
+    return std::string("\"") + name + "\": \"" + begin + letters + end + "\", ";
+  };
+  const std::string context = "{" + text("a", "", 'a', "") + text("b", "", 'a', "b") +
+                              text("c", "", 'a', "c") + text("n", "b", 'a', "") +
+                              text("q", "", '"', "") + text("w", "", ' ', "") +
+                              text("z", "", '<', "") + "\"now\": \"2024-02-29\"}";
+  EXPECT_EQ(render_text("{% for i in range(3000) %}{% set x = a %}{% endfor %}", context, few), "");
+  for (const char* expression : {"a.startswith(a)",
+                                 "a.endswith(a)",
+                                 "a.startswith((b, c, a))",
+                                 "b < c",
+                                 "[b, c] | sort",
+                                 "b == c",
+                                 "n in a",
+                                 "a.find(n)",
+                                 "a.rfind(n)",
+                                 "a.count('b')",
+                                 "a.index('a' * 999999)",
+                                 "{b: 1}[b]",
+                                 "{b: 1, c: 2}[c]",
+                                 "q | tojson",
+                                 "[q] | string",
+                                 "w | trim",
+                                 "w.strip()",
+                                 "w.lstrip('cd ')",
+                                 "a.lstrip(q)",
+                                 "w.split()",
+                                 "a.split('b')",
+                                 "a | upper",
+                                 "a | title",
+                                 "a | replace('a', 'b')",
+                                 "a | replace('b', '')",
+                                 "z | e",
+                                 "a[::-1]",
+                                 "a | length",
+                                 "a ~ a",
+                                 "a | list",
+                                 "range(100000) | join(',')",
+                                 "range(100000) | list | sort",
+                                 "range(99999) | map('string') | list",
+                                 "-1 in range(100000)",
+                                 "[0] * 100000",
+                                 "range(100000) | select('odd') | list",
+                                 "range(100000) | sum",
+                                 "w | wordcount",
+                                 "(1 / 3) | string * 99999",
+                                 "strftime_now('%A ' * 100000)",
+                                 "q | indent(9)"}) {
+    const std::string source =
+        "{% for i in range(3000) %}{% set x = " + std::string(expression) + " %}{% endfor %}";
+    EXPECT_THAT(render_text(source, context, few), HasSubstr("steps")) << expression;
+  }
+}
+
 }  // namespace
 }  // namespace izh::jinja

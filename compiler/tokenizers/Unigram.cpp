@@ -1,0 +1,145 @@
+// Unigram vocabularies of SentencePiece: tokens compete by score. Texts are
+// changed first as the model's own map and its rules for spaces say.
+
+#include "compiler/support/Error.h"
+#include "compiler/tokenizers/TokenizerTables.h"
+#include "runtime/schema/tokenizer_hash.h"
+#include "llvm/Support/Endian.h"
+
+using namespace izhc;
+using izh::schema::NormalStepKind;
+using izh::schema::TokenType;
+
+namespace {
+
+// What SentencePiece takes off the lowest score for an unknown character.
+constexpr double kUnknownPenalty = 10;
+// Each place of a text is compared with tokens of at most this length.
+constexpr size_t kLongestPiece = 1024;
+
+} // namespace
+
+bool izhc::isCharsmap(llvm::StringRef map) {
+  return map.size() >= 4 && llvm::support::endian::read32le(map.data()) <= map.size() - 4;
+}
+
+llvm::Error izhc::addCharsmap(llvm::Twine where, std::string map, TokenizerTables &tables) {
+  if (map.empty())
+    return llvm::Error::success();
+  if (!isCharsmap(map))
+    return makeError("{0}: the map of characters is damaged: its {1} bytes don't hold what their "
+                     "first four say",
+                     where.str(), map.size());
+  tables.steps.push_back({NormalStepKind::Charsmap, std::move(map), ""});
+  return llvm::Error::success();
+}
+
+void izhc::dropExtraSpaces(TokenizerTables &tables) {
+  tables.steps.push_back({NormalStepKind::ReplaceSpaces, "", " "});
+  tables.steps.push_back({NormalStepKind::StripLeft, " ", ""});
+  tables.steps.push_back({NormalStepKind::StripRight, " ", ""});
+}
+
+void izhc::fillPrefixes(llvm::ArrayRef<uint32_t> ids, TokenizerTables &tables) {
+  size_t starts = 0;
+  for (uint32_t id : ids)
+    starts += tables.texts[id].size();
+  // Eight bits a start at least: one in eight of those that are none passes.
+  size_t words = 1;
+  while (words * 8 < starts)
+    words *= 2;
+  tables.prefixes.assign(words, 0);
+  for (uint32_t id : ids) {
+    uint64_t hash = 0;
+    for (char byte : tables.texts[id]) {
+      hash = izh::schema::extend_prefix(hash, uint8_t(byte));
+      uint64_t bit = izh::schema::prefix_bit(hash, words);
+      tables.prefixes[bit / 64] |= uint64_t(1) << bit % 64;
+    }
+  }
+}
+
+llvm::Error izhc::fillUnigram(const ModelSource &source, Vocabulary &v, bool userDefinedInside,
+                              TokenizerTables &tables) {
+  tables.kind = izh::schema::TokenizerKind::Unigram;
+  tables.userDefinedInside = userDefinedInside;
+  addJoins("", tables);
+  std::vector<uint32_t> ids;
+  double lowest = 0;
+  float highest = -std::numeric_limits<float>::infinity();
+  for (uint32_t id = 0; id < v.size(); ++id) {
+    tables.texts.push_back(v.texts[id].str());
+    auto type = TokenType(v.types[id]);
+    bool competes =
+        type == TokenType::Normal || (type == TokenType::UserDefined && userDefinedInside);
+    if (!competes || v.find(v.texts[id]) != int32_t(id))
+      continue;
+    if (v.texts[id].size() > kLongestPiece)
+      return makeError("{0}: token {1} has {2} bytes, at most {3} can be used", source.fileName(),
+                       id, v.texts[id].size(), kLongestPiece);
+    ids.push_back(id);
+    addJoins(v.texts[id], tables);
+    if (type == TokenType::Normal) {
+      double score = tables.preciseScores.empty() ? v.scores[id] : tables.preciseScores[id];
+      lowest = std::min(lowest, score);
+      highest = std::max(highest, v.scores[id]);
+    }
+  }
+  // So that they win over any other way.
+  for (uint32_t id : ids)
+    if (TokenType(v.types[id]) == TokenType::UserDefined)
+      v.scores[id] = float(v.texts[id].size()) * highest - 0.1f;
+  tables.unknownScore = lowest - kUnknownPenalty;
+  fillPrefixes(ids, tables);
+  auto slots = buildTokenSlots(source, tables.texts, ids);
+  if (!slots)
+    return slots.takeError();
+  tables.tokenSlots = std::move(*slots);
+  // Only tokens that are marked as bytes stand for some.
+  tables.byteTokens.assign(256, -1);
+  if (llvm::is_contained(v.types, uint8_t(TokenType::Byte)))
+    for (unsigned byte = 0; byte < 256; ++byte)
+      if (int32_t id = v.find(byteTokenText(byte));
+          id >= 0 && TokenType(v.types[id]) == TokenType::Byte)
+        tables.byteTokens[byte] = id;
+  return llvm::Error::success();
+}
+
+llvm::Expected<TokenizerTables> izhc::buildUnigram(const ModelSource &source, Vocabulary &v,
+                                                   llvm::StringRef preTokenizer) {
+  if (!preTokenizer.empty())
+    return makeError("{0}: --pre-tokenizer={1} has no meaning here: the tokenizer splits no "
+                     "words; leave the flag out",
+                     source.fileName(), preTokenizer);
+  if (v.scores.empty())
+    return makeError("{0}: there is no tokenizer.ggml.scores, but this tokenizer chooses by "
+                     "score",
+                     source.fileName());
+  TokenizerTables tables;
+  constexpr llvm::StringLiteral mapKey("tokenizer.ggml.precompiled_charsmap");
+  auto map = source.getIntArray(mapKey);
+  if (!map)
+    return map.takeError();
+  std::string bytes;
+  if (*map)
+    for (int64_t byte : **map)
+      bytes += char(byte);
+  if (llvm::Error error = addCharsmap(source.fileName() + ": " + mapKey, bytes, tables))
+    return std::move(error);
+  auto extra = source.getBool("tokenizer.ggml.remove_extra_whitespaces");
+  if (!extra)
+    return extra.takeError();
+  if (extra->value_or(false))
+    dropExtraSpaces(tables);
+  // What files of this kind leave out.
+  int32_t *defaults[] = {&v.pad, &v.eos, &v.unk};
+  for (int32_t id = 0; id < 3; ++id)
+    if (*defaults[id] < 0 && size_t(id) < v.size())
+      *defaults[id] = id;
+  if (llvm::Error error = fillUnigram(source, v, /*userDefinedInside=*/false, tables))
+    return std::move(error);
+  tables.addBos = v.addBos.value_or(false);
+  tables.addEos = v.addEos.value_or(true);
+  tables.addSpacePrefix = v.addSpacePrefix.value_or(true);
+  return std::move(tables);
+}

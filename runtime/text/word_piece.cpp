@@ -1,0 +1,66 @@
+// WordPiece: each word is cut into the longest tokens from left to right, and is
+// unknown as a whole if that fails somewhere. Tokens that begin a word start
+// with U+2581.
+
+#include "runtime/base/status.h"
+#include "runtime/text/encode.h"
+#include "runtime/text/normalizer.h"
+#include "runtime/text/piece_finder.h"
+#include "runtime/text/utf8.h"
+
+namespace izh {
+namespace {
+
+// `word` starts with U+2581. False if there is no memory.
+bool encode_word(const TokenizerView& view, const Array<uint8_t>& word, Array<int32_t>* ids) {
+  const size_t before = ids->size();
+  uint32_t characters = 0;
+  for (size_t i = 3; i < word.size(); ++i) characters += (word[i] & 0xc0) != 0x80;
+  bool known = characters <= view.longest_word;
+  for (size_t at = 0; known && at < word.size();) {
+    // Inside of a word that character is no mark of a beginning.
+    if (at > 0 && word.size() - at >= 3 && memcmp(word.data() + at, word.data(), 3) == 0) {
+      known = false;
+      break;
+    }
+    size_t longest = 0;
+    int32_t found = -1;
+    find_pieces(view, word.data() + at, word.size() - at, [&](size_t size, int32_t id) {
+      longest = size;
+      found = id;
+    });
+    known = found >= 0;
+    if (known && !ids->push(found)) return false;
+    at += longest;
+  }
+  return known || (ids->resize(before) && ids->push(view.unk));
+}
+
+}  // namespace
+
+izh_status encode_word_piece(const TokenizerView& view, const Splitter& splitter,
+                             const uint8_t* text, uint32_t bytes, EncodeScratch* scratch,
+                             Array<int32_t>* ids, izh_error* error) {
+  IZH_TRY(splitter.split(text, bytes, &scratch->splitter, &scratch->words, error));
+  scratch->cache.prepare(bytes);
+  Array<uint8_t>& word = scratch->text;
+  uint32_t begin = 0;
+  for (const uint32_t end : scratch->words) {
+    const auto encode = [&] {
+      word.clear();
+      constexpr uint8_t kStart[3] = {0xe2, 0x96, 0x81};
+      return word.append(kStart, 3) && word.append(text + begin, end - begin) &&
+             encode_word(view, word, ids);
+    };
+    uint32_t length;
+    // Blanks only part words.
+    const bool blank = is_white_space(utf8_decode(text + begin, &length));
+    if (!blank && !encode_cached(text, begin, end, scratch, ids, encode)) {
+      return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to tokenize %u bytes", bytes);
+    }
+    begin = end;
+  }
+  return IZH_OK;
+}
+
+}  // namespace izh

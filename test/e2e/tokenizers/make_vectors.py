@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Writes vectors/*.json: tiny tokenizers and the ids that the libraries they come
+from give to awkward texts. Needs the PyPI packages tokenizers and sentencepiece.
+
+    make_vectors.py
+"""
+
+import base64
+import io
+import json
+import pathlib
+import tempfile
+
+import sentencepiece
+from tokenizers import (Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers,
+                        trainers)
+
+HERE = pathlib.Path(__file__).parent
+LINES = (HERE.parent / "texts" / "ferry.txt").read_text().splitlines()
+LINES += ["Überall café naïve Ångström", "зелёная вода, Σίσυφος", "漢字とかな カタカナ", "한국어 각", "int main() { return 0; }"]
+LINES = [line for line in LINES if line.strip()]
+TEXTS = ["", " ", "  ", "\n", "a", " a", "a ", "the ferry", "  The  FERRY  ", "a\n\nb\tc", "…and—then?!", "don't stop(now).",
+         "café cafe\u0301 CAFÉ", "Å A\u030a \u212b", "q\u0323\u0307 q\u0307\u0323", "ﬁre ﬂag Ⅳ ①½²", "İstanbul ıI ǅ ſ ß",
+         "ΣΊΣΥΦΟΣ ς", "зелёная ЙЁ", "漢字kanji混ぜ", "ｶﾞ ガ が か\u3099", "한국어 \u1112\u1161\u11ab", "各 \u3000各\u00a0x", "👍🏽 👩\u200d🚀🇩🇪",
+         "שָׁלוֹם", "\u0644\u0627 \ufefb", "क्षि", "\u200bzero\u00adwidth\u0001", "##ing ▁under▁", "<s>x</s> <unk>[UNK]", "aaaaaaaaaaaaaaaa",
+         "=" * 21, "x" * 101, "the theirs they thermal thé", "1234567 3.14 1e9", "\ufffd", "tab\tand\r\nline", "``quoted''"]
+
+
+def write(name, files, encode):
+    vectors = {"files": files, "texts": TEXTS, "ids": [encode(text) for text in TEXTS]}
+    (HERE / "vectors" / f"{name}.json").write_text(json.dumps(vectors, ensure_ascii=True, separators=(",", ":")) + "\n")
+
+
+def piece_model(name, rules=None, **options):
+    made = io.BytesIO()
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as table:
+        if rules:
+            for source, target in rules.items():
+                points = [" ".join(f"{ord(c):X}" for c in text) for text in (source, target)]
+                table.write("\t".join(points) + "\n")
+            table.flush()
+            options["normalization_rule_tsv"] = table.name
+        else:
+            options["normalization_rule_name"] = "identity"
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(LINES), model_writer=made, vocab_size=420,
+                                                 character_coverage=0.98, hard_vocab_limit=False, minloglevel=2, **options)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=made.getvalue())
+    config = json.dumps({"add_bos_token": False, "add_eos_token": False})
+    files = {"tokenizer.model": base64.b64encode(made.getvalue()).decode(), "tokenizer_config.json": config}
+    write(name, files, processor.encode)
+    return made.getvalue()
+
+
+def charsmap_of(model):
+    """The map inside of a piece model: field 2 of field 3."""
+    def fields(data):
+        at = 0
+        def varint():
+            nonlocal at
+            value = shift = 0
+            while True:
+                byte = data[at]
+                at += 1
+                value |= (byte & 127) << shift
+                shift += 7
+                if byte < 128:
+                    return value
+        while at < len(data):
+            tag = varint()
+            if tag & 7 == 2:
+                size = varint()
+                yield tag >> 3, data[at:at + size]
+                at += size
+            elif tag & 7 == 5:
+                at += 4
+            else:
+                varint()
+    spec = next(value for number, value in fields(model) if number == 3)
+    return next(value for number, value in fields(spec) if number == 2)
+
+
+def json_model(name, tokenizer, trainer):
+    tokenizer.train_from_iterator(LINES, trainer)
+    write(name, {"tokenizer.json": tokenizer.to_str()}, lambda text: tokenizer.encode(text).ids)
+
+
+def unigram(name, normalizer, pre_tokenizer):
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer
+    special = ["<unk>", "<s>", "</s>"]
+    json_model(name, tokenizer, trainers.UnigramTrainer(vocab_size=420, unk_token="<unk>", special_tokens=special,
+                                                        show_progress=False))
+
+
+def word_piece(name, **rules):
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(**rules)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    json_model(name, tokenizer, trainers.WordPieceTrainer(vocab_size=420, special_tokens=special, show_progress=False))
+
+
+def byte_level(name, normalizer):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    json_model(name, tokenizer, trainers.BpeTrainer(vocab_size=320, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+                                                    show_progress=False))
+
+
+def main():
+    rules = {"\t": " ", "\n": " ", "\r": " ", "\u3000": " ", "\u00a0": " ", "\u0001": "", "\u200b": "", "…": "...",
+             "ﬁ": "fi", "ﬂ": "fl", "½": "1⁄2", "e\u0301": "é", "か\u3099": "が", "ｶﾞ": "ガ", "\u1112\u1161\u11ab": "한", "É": "é",
+             "\u1112": "ㅎ", "A": "a"}
+    mapped = piece_model("pieces-mapped", rules)
+    piece_model("pieces-bytes", byte_fallback=True, remove_extra_whitespaces=False)
+    piece_model("pieces-user", rules, user_defined_symbols=["fi", "the f", "\t"], add_dummy_prefix=False)
+    piece_model("pieces-bpe", rules, model_type="bpe")
+    precompiled = normalizers.Precompiled(charsmap_of(mapped))
+    spaces = pre_tokenizers.Metaspace
+    unigram("unigram-plain", None, spaces())
+    unigram("unigram-split", precompiled, pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), spaces()]))
+    unigram("unigram-steps", normalizers.Sequence([
+        normalizers.Replace("``", '"'), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase(), precompiled,
+        normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), " ")]), spaces())
+    word_piece("words")
+    word_piece("words-cased", lowercase=False)
+    word_piece("words-accents", strip_accents=False)
+    for form in ("NFC", "NFD", "NFKC", "NFKD"):
+        byte_level(f"bytes-{form.lower()}", getattr(normalizers, form)())
+
+
+if __name__ == "__main__":
+    main()
