@@ -74,7 +74,7 @@ size_t user_defined(const TokenizerView& view, const uint8_t* text, size_t count
 
 }  // namespace
 
-bool map_characters(const TokenizerView& view, Span<const uint8_t> bytes,
+bool map_characters(const TokenizerView& view, Span<const uint8_t> bytes, size_t limit,
                     const Array<uint8_t>& text, Array<uint8_t>* out) {
   const Map map(bytes);
   for (size_t at = 0; at < text.size();) {
@@ -89,7 +89,7 @@ bool map_characters(const TokenizerView& view, Span<const uint8_t> bytes,
       taken = utf8_step(here, left).length;
       replacement = {here, taken};
     }
-    if (!out->append(replacement.data, replacement.size)) return false;
+    if (!out->append(replacement.data, replacement.size) || out->size() > limit) return false;
     at += taken;
   }
   return true;
@@ -98,7 +98,8 @@ bool map_characters(const TokenizerView& view, Span<const uint8_t> bytes,
 // Longer graphemes are mapped by the character.
 static constexpr size_t kShortGrapheme = 6;
 
-bool map_graphemes(Span<const uint8_t> bytes, const Array<uint8_t>& text, Array<uint8_t>* out) {
+bool map_graphemes(Span<const uint8_t> bytes, size_t limit, const Array<uint8_t>& text,
+                   Array<uint8_t>* out) {
   const Map map(bytes);
   Span<const uint8_t> replacement;
   // False if nothing is known of the part.
@@ -108,6 +109,7 @@ bool map_graphemes(Span<const uint8_t> bytes, const Array<uint8_t>& text, Array<
   };
   int32_t state = 0;
   for (size_t begin = 0; begin < text.size();) {
+    if (out->size() > limit) return false;
     uint32_t length;
     uint32_t last = utf8_decode(text.data() + begin, &length);
     size_t end = begin + length;

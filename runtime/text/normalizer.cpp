@@ -26,25 +26,27 @@ bool for_characters(const Array<uint8_t>& text, const Each& each) {
   return true;
 }
 
-bool replace(Span<const uint8_t> from, Span<const uint8_t> to, const Array<uint8_t>& text,
-             Array<uint8_t>* out) {
+bool replace(Span<const uint8_t> from, Span<const uint8_t> to, size_t limit,
+             const Array<uint8_t>& text, Array<uint8_t>* out) {
   size_t done = 0;
   while (!from.empty() && done < text.size()) {
     const void* found = memmem(text.data() + done, text.size() - done, from.data, from.size);
     if (!found) break;
     const size_t at = static_cast<size_t>(static_cast<const uint8_t*>(found) - text.data());
     if (!out->append(text.data() + done, at - done) || !out->append(to.data, to.size)) return false;
+    if (out->size() > limit) return false;
     done = at + from.size;
   }
   return out->append(text.data() + done, text.size() - done);
 }
 
-bool replace_spaces(Span<const uint8_t> to, const Array<uint8_t>& text, Array<uint8_t>* out) {
+bool replace_spaces(Span<const uint8_t> to, size_t limit, const Array<uint8_t>& text,
+                    Array<uint8_t>* out) {
   for (size_t at = 0; at < text.size();) {
     size_t end = at;
     while (end < text.size() && text[end] == ' ') ++end;
     if (end - at >= 2) {
-      if (!out->append(to.data, to.size)) return false;
+      if (!out->append(to.data, to.size) || out->size() > limit) return false;
       at = end;
     } else if (!out->push(text[at++])) {
       return false;
@@ -94,8 +96,8 @@ bool is_ideograph(uint32_t c) {
   return false;
 }
 
-bool run_step(const TokenizerView& view, const NormalStep& step, const Array<uint8_t>& text,
-              Array<uint8_t>* out) {
+bool run_step(const TokenizerView& view, const NormalStep& step, size_t limit,
+              const Array<uint8_t>& text, Array<uint8_t>* out) {
   using Bytes = Span<const uint8_t>;
   switch (step.kind) {
     case NormalStepKind::kCompose:
@@ -104,9 +106,9 @@ bool run_step(const TokenizerView& view, const NormalStep& step, const Array<uin
     case NormalStepKind::kCompatDecompose:
       return put_normal_form(step.kind, text, out);
     case NormalStepKind::kCharsmap:
-      return map_characters(view, step.from, text, out);
+      return map_characters(view, step.from, limit, text, out);
     case NormalStepKind::kCharsmapGraphemes:
-      return map_graphemes(step.from, text, out);
+      return map_graphemes(step.from, limit, text, out);
     case NormalStepKind::kLowercase:
       return for_characters(text, [out](uint32_t c, Bytes) {
         // The only letter whose lower case is two characters.
@@ -120,9 +122,9 @@ bool run_step(const TokenizerView& view, const NormalStep& step, const Array<uin
         return is_mark(c, all) || out->append(bytes.data, bytes.size);
       });
     case NormalStepKind::kReplace:
-      return replace(step.from, step.to, text, out);
+      return replace(step.from, step.to, limit, text, out);
     case NormalStepKind::kReplaceSpaces:
-      return replace_spaces(step.to, text, out);
+      return replace_spaces(step.to, limit, text, out);
     case NormalStepKind::kStripLeft:
     case NormalStepKind::kStripRight:
       return strip(step.from, step.kind == NormalStepKind::kStripLeft, text, out);
@@ -155,7 +157,8 @@ izh_status normalize(const TokenizerView& view, size_t limit, Array<uint8_t>* te
   Array<uint8_t> next;
   for (size_t i = 0; i < view.step_count; ++i) {
     next.clear();
-    if (!run_step(view, view.steps[i], *text, &next)) {
+    const bool done = run_step(view, view.steps[i], limit, *text, &next);
+    if (!done && next.size() <= limit) {
       return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to tokenize %zu bytes",
                   text->size());
     }

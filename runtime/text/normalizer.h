@@ -14,12 +14,12 @@ namespace izh {
                                    izh_error* error);
 
 // Appends what a precompiled map of SentencePiece makes of `text`. False if there
-// is no memory.
-[[nodiscard]] bool map_characters(const TokenizerView& view, Span<const uint8_t> map,
+// is no memory, or once there are more than `limit` bytes.
+[[nodiscard]] bool map_characters(const TokenizerView& view, Span<const uint8_t> map, size_t limit,
                                   const Array<uint8_t>& text, Array<uint8_t>* out);
 
 // The same as kCharsmapGraphemes wants it.
-[[nodiscard]] bool map_graphemes(Span<const uint8_t> map, const Array<uint8_t>& text,
+[[nodiscard]] bool map_graphemes(Span<const uint8_t> map, size_t limit, const Array<uint8_t>& text,
                                  Array<uint8_t>* out);
 
 // Appends `text` in a normal form of Unicode. False if there is no memory.
