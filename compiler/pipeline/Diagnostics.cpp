@@ -27,6 +27,8 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context)
         std::lock_guard<std::mutex> lock(mutex);
         if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
           text += (text.empty() ? "" : "; ") + describe(diagnostic);
+        else if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning)
+          llvm::errs() << "warning: " << describe(diagnostic) << '\n';
         return mlir::success();
       }) {}
 

@@ -9,8 +9,8 @@
 
 namespace izhc {
 
-// Collects the errors of `context` while it lives; warnings and remarks are
-// dropped.
+// Collects the errors of `context` while it lives; warnings go to stderr,
+// remarks are dropped.
 class DiagnosticCollector {
 public:
   explicit DiagnosticCollector(mlir::MLIRContext *context);

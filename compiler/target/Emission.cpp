@@ -2,6 +2,7 @@
 
 #include "compiler/target/Emission.h"
 #include "compiler/target/FlatLink.h"
+#include "compiler/target/LoadOrder.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
@@ -15,11 +16,15 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/CodeGen/MachineFunctionPass.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/MCAsmInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Target/TargetMachine.h"
 #include <mutex>
 #include <shared_mutex>
@@ -46,16 +51,6 @@ namespace {
 // LLVM's options are global. Code generation reads them; lld sets all of them
 // back to their defaults whenever it runs, which has to keep out the others.
 std::shared_mutex optionsMutex;
-
-// LLVM's machine scheduler moves weight loads out of address order, which
-// costs up to 60 % of the bandwidth of memory (lab measurement, Zen 4). The
-// caller holds optionsMutex alone.
-void keepLoadsInOrder() {
-  auto &options = llvm::cl::getRegisteredOptions();
-  auto found = options.find("enable-misched");
-  if (found != options.end() && found->second->getNumOccurrences() == 0)
-    found->second->addOccurrence(0, "enable-misched", "false");
-}
 
 void setFunctionAttributes(llvm::Module &module, const MachineCode &code) {
   for (llvm::Function &function : module) {
@@ -91,12 +86,33 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine,
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
+// LLVM's usual way from IR to a file, without its schedulers: both the one
+// before and the one after the allocation of registers move loads of weights
+// out of the order of their addresses, which costs up to 60 % of the bandwidth
+// of memory (measured on Zen 4). False if there is no such way.
+bool addCodeGeneration(llvm::legacy::PassManager &passes, llvm::TargetMachine &machine,
+                       llvm::CodeGenFileType type, llvm::raw_pwrite_stream &out, LoadOrder &order) {
+  llvm::TargetPassConfig *config = machine.createPassConfig(passes);
+  for (llvm::AnalysisID scheduler :
+       {&llvm::MachineSchedulerID, &llvm::PostMachineSchedulerID, &llvm::PostRASchedulerID})
+    config->disablePass(scheduler);
+  config->setDisableVerify(true);
+  passes.add(config);
+  auto *functions = new llvm::MachineModuleInfoWrapperPass(&machine);
+  passes.add(functions);
+  if (config->addISelPasses())
+    return false;
+  config->addMachinePasses();
+  config->setInitialized();
+  passes.add(createLoadOrderCheck(order));
+  if (machine.addAsmPrinter(passes, out, nullptr, type, functions->getMMI().getContext()))
+    return false;
+  passes.add(llvm::createFreeMachineFunctionPass());
+  return true;
+}
+
 LogicalResult generate(ModuleOp module, const MachineCode &code, llvm::CodeGenFileType type,
                        llvm::raw_pwrite_stream &out) {
-  {
-    std::unique_lock<std::shared_mutex> alone(optionsMutex);
-    keepLoadsInOrder();
-  }
   std::shared_lock<std::shared_mutex> lock(optionsMutex);
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
@@ -123,9 +139,19 @@ LogicalResult generate(ModuleOp module, const MachineCode &code, llvm::CodeGenFi
 
   llvm::legacy::PassManager codegen;
   codegen.add(new llvm::TargetLibraryInfoWrapperPass(library));
-  if (machine->addPassesToEmitFile(codegen, out, nullptr, type))
+  LoadOrder order;
+  if (!addCodeGeneration(codegen, *machine, type, out, order))
     return module.emitError("LLVM can't write this kind of file for ") << code.triple;
   codegen.run(*ir);
+  // Code that is slower than it could be still serves who compiles a model.
+  if (!order.complaint.empty())
+    module.emitWarning(order.complaint);
+  if (type == llvm::CodeGenFileType::AssemblyFile) {
+    out << machine->getMCAsmInfo()->getCommentString() << ' ';
+    order.complaint.empty() ? out << "loads in order: " << order.compared
+                            : out << "loads out of order: " << order.complaint;
+    out << '\n';
+  }
   return success();
 }
 
@@ -139,7 +165,6 @@ llvm::FailureOr<CodeBlob> emitBlob(ModuleOp module, const MachineCode &code,
     return failure();
   std::unique_lock<std::shared_mutex> alone(optionsMutex);
   auto blob = linkFlat({object.data(), object.size()}, order);
-  keepLoadsInOrder();
   alone.unlock();
   if (!blob) {
     module.emitError("kernel code: ") << llvm::toString(blob.takeError());

@@ -294,44 +294,44 @@ TileProduct::Values TileProduct::block256Units(const Parts &parts, Value first, 
   Value units = k.constI64(reader.layout.unitsPerRow(cols));
   int64_t count = rows * parts.count;
   bool hasMin = reader.spec.hasMin;
-  return k.loop(k.constI64(0), units, k.constI64(1), zeros(count),
-                [&](Value u, llvm::ArrayRef<Value> carried) {
-                  Values acc(carried.begin(), carried.end());
-                  Value unit = k.mul(u, reader.layout.unitBytes);
-                  Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
-                  Values scales, minima;
-                  Values bytes = spread(k.at(parts.bytes, unit), parts.count, 4 * lanes);
-                  for (int64_t p = 0; p < parts.count; ++p) {
-                    scales.push_back(reader.scale(bytes[p], halves[p], 0));
-                    if (hasMin)
-                      minima.push_back(k.neg(reader.minimum(halves[p], 0)));
-                  }
-                  unpackUnit(parts, bytes, halves);
-                  Value firstChunk = k.mul(u, 4);
-                  Values sums = k.loop(k.constI64(0), k.constI64(4), k.constI64(1),
-                                       zeros(hasMin ? 2 * count : count),
-                                       [&](Value q, llvm::ArrayRef<Value> carried) {
-                                         Values sums(carried.begin(), carried.end());
-                                         ActPlace place = placeOf(first, k.add(firstChunk, q));
-                                         chunkOfBlock256(parts, unit, q, place, rows, sums);
-                                         return sums;
-                                       });
-                  Value steps = k.at(k.at(first, k.mul(u, 4)), act.scales);
-                  for (int64_t r = 0; r < rows; ++r) {
-                    // Activations with a scale a block have been multiplied by it already.
-                    Value step = type.getKind() == pack::ActKind::Block256
-                                     ? rowValue(k.f32(), steps, r, 0)
-                                     : Value();
-                    auto stepped = [&](Value scale) { return step ? k.mul(scale, step) : scale; };
-                    for (int64_t p = 0; p < parts.count; ++p) {
-                      size_t i = r * parts.count + p;
-                      acc[i] = k.mulAdd(sums[i], stepped(scales[p]), acc[i]);
-                      if (hasMin)
-                        acc[i] = k.mulAdd(sums[count + i], stepped(minima[p]), acc[i]);
-                    }
-                  }
-                  return acc;
-                });
+  return k.loop(
+      k.constI64(0), units, k.constI64(1), zeros(count),
+      [&](Value u, llvm::ArrayRef<Value> carried) {
+        Values acc(carried.begin(), carried.end());
+        Value unit = k.mul(u, reader.layout.unitBytes);
+        Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
+        Values scales, minima;
+        Values bytes = spread(k.at(parts.bytes, unit), parts.count, 4 * lanes);
+        for (int64_t p = 0; p < parts.count; ++p) {
+          scales.push_back(reader.scale(bytes[p], halves[p], 0));
+          if (hasMin)
+            minima.push_back(k.neg(reader.minimum(halves[p], 0)));
+        }
+        unpackUnit(parts, bytes, halves);
+        Value firstChunk = k.mul(u, 4);
+        Values sums =
+            k.loop(k.constI64(0), k.constI64(4), k.constI64(1), zeros(hasMin ? 2 * count : count),
+                   [&](Value q, llvm::ArrayRef<Value> carried) {
+                     Values sums(carried.begin(), carried.end());
+                     ActPlace place = placeOf(first, k.add(firstChunk, q));
+                     chunkOfBlock256(parts, unit, q, place, rows, sums);
+                     return sums;
+                   });
+        Value steps = k.at(k.at(first, k.mul(u, 4)), act.scales);
+        for (int64_t r = 0; r < rows; ++r) {
+          // Activations with a scale a block have been multiplied by it already.
+          Value step =
+              type.getKind() == pack::ActKind::Block256 ? rowValue(k.f32(), steps, r, 0) : Value();
+          auto stepped = [&](Value scale) { return step ? k.mul(scale, step) : scale; };
+          for (int64_t p = 0; p < parts.count; ++p) {
+            size_t i = r * parts.count + p;
+            acc[i] = k.mulAdd(sums[i], stepped(scales[p]), acc[i]);
+            if (hasMin)
+              acc[i] = k.mulAdd(sums[count + i], stepped(minima[p]), acc[i]);
+          }
+        }
+        return acc;
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -351,7 +351,7 @@ TileProduct::Values TileProduct::floatUnits(const Parts &parts, Value first, int
                   Values weights;
                   for (Value from : spread(base, parts.count, partBytes)) {
                     Type type = wide ? k.vec(lanes, k.f32()) : k.vec(lanes, k.i16());
-                    Value loaded = k.load(type, from, unsigned(partBytes));
+                    Value loaded = loadStream(k, type, from, unsigned(partBytes));
                     if (kind == ElementKind::F16)
                       loaded = k.halfToFloat(loaded);
                     else if (kind == ElementKind::BF16)
@@ -419,17 +419,26 @@ TileProduct::Values TileProduct::expandedUnits(const Parts &parts, Value first, 
                         Value values = k.at(k.at(first, k.mul(chunk, 256)), act.codes);
                         Value subs = k.at(parts.scratch, k.mul(q, 64));
                         llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
+                        // What stands before the codes is read before them.
+                        Values dwords, heads, headMinima;
+                        for (int64_t p = 0; p < parts.count && reader.hasSubs(); ++p)
+                          dwords.push_back(reader.subDwords(bytes[p], k.at(subs, p * 4 * lanes)));
+                        for (int64_t kk = 0; kk < 64; kk += step)
+                          for (int64_t p = 0; p < parts.count; ++p) {
+                            heads.push_back(reader.scale(starts[p], halves[p], kk));
+                            if (spec.hasMin)
+                              headMinima.push_back(reader.minimum(halves[p], kk));
+                          }
                         for (int64_t kk = 0; kk < 64; kk += step) {
                           Values scales, minima;
                           for (int64_t p = 0; p < parts.count; ++p) {
-                            Value scale = reader.scale(starts[p], halves[p], kk), minimum;
-                            if (spec.hasMin)
-                              minimum = reader.minimum(halves[p], kk);
+                            int64_t at = kk / step * parts.count + p;
+                            Value scale = heads[at];
+                            Value minimum = spec.hasMin ? headMinima[at] : Value();
                             if (reader.hasSubs()) {
-                              Value dwords = reader.subDwords(bytes[p], k.at(subs, p * 4 * lanes));
-                              scale = k.mul(scale, reader.sub(dwords, kk));
+                              scale = k.mul(scale, reader.sub(dwords[p], kk));
                               if (spec.hasMin)
-                                minimum = k.mul(minimum, reader.subMin(dwords, kk));
+                                minimum = k.mul(minimum, reader.subMin(dwords[p], kk));
                             }
                             scales.push_back(scale);
                             if (spec.hasMin)

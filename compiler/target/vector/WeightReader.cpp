@@ -78,7 +78,8 @@ Value WeightReader::minimum(Value halves, int64_t kk) {
 
 // Bytes 0 and 1 of each dword; the others are zero.
 void WeightReader::unpackEight(Value bytes, Value halves, Value scratch) {
-  Value low = k.load(k.vec(lanes, k.i32()), k.at(bytes, layout.subOffset(0)), alignOf(4 * lanes));
+  Value low =
+      loadStream(k, k.vec(lanes, k.i32()), k.at(bytes, layout.subOffset(0)), alignOf(4 * lanes));
   Value high = k.extendU(loadWords(k.at(halves, layout.highOffset())), k.i32());
   for (int64_t q = 0; q < 4; ++q) {
     Value l = k.shrU(low, 8 * q), h = k.shrU(high, 4 * q);
@@ -105,7 +106,7 @@ void WeightReader::unpackSubs(Value bytes, Value halves, Value scratch) {
 
 Value WeightReader::subDwords(Value bytes, Value scratch) {
   Value from = unpacksSubs() ? scratch : k.at(bytes, layout.subOffset(0));
-  return k.load(k.vec(lanes, k.i32()), from, alignOf(4 * lanes));
+  return loadStream(k, k.vec(lanes, k.i32()), from, alignOf(4 * lanes));
 }
 
 Value WeightReader::byteOf(Value dwords, int64_t index, bool isSigned) {

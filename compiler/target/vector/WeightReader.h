@@ -9,7 +9,7 @@
 #pragma once
 
 #include "compiler/formats/PackedLayout.h"
-#include "compiler/target/KernelBuilder.h"
+#include "compiler/target/LoadOrder.h"
 
 namespace izhc {
 
@@ -72,8 +72,12 @@ private:
   Value negated(Value codes, Value signs);
   // How far a place of a vector of this size is aligned.
   unsigned alignOf(int64_t bytes) const { return unsigned(std::min(bytes, layout.align)); }
-  Value loadBytes(Value from) { return k.load(k.vec(4 * lanes, k.i8()), from, alignOf(4 * lanes)); }
-  Value loadWords(Value from) { return k.load(k.vec(lanes, k.i16()), from, alignOf(2 * lanes)); }
+  Value loadBytes(Value from) {
+    return loadStream(k, k.vec(4 * lanes, k.i8()), from, alignOf(4 * lanes));
+  }
+  Value loadWords(Value from) {
+    return loadStream(k, k.vec(lanes, k.i16()), from, alignOf(2 * lanes));
+  }
   void unpackEight(Value bytes, Value halves, Value scratch);
   Value planeBits(Value vector, const CodePlane &plane, int64_t group);
   Value byteOf(Value dwords, int64_t index, bool isSigned);
