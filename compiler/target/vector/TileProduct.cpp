@@ -47,11 +47,16 @@ TileProduct::Values TileProduct::zeros(int64_t count) {
 }
 
 void TileProduct::fetchAhead(int64_t rows, Value place, int64_t count) {
-  constexpr int64_t kDistance = 8192;
   if (frame.machine.prefetchRows == 0 || rows < frame.machine.prefetchRows)
     return;
+  // With few rows all time goes into waiting for memory, so lines are fetched
+  // to where they are read, for one use; a pass of many takes longer a line.
+  bool few = rows < 4;
+  int64_t distance = few ? 2304 : 8192;
+  auto number = [&](int32_t value) { return k.builder.getI32IntegerAttr(value); };
   for (int64_t line = 0; line < count; line += 64)
-    k.prefetch(k.at(place, kDistance + line));
+    LLVM::Prefetch::create(k.builder, k.loc, k.at(place, distance + line), /*rw=*/number(0),
+                           /*hint=*/number(few ? 0 : 2), /*cache=*/number(1));
 }
 
 TileProduct::Values TileProduct::spread(Value base, int64_t count, int64_t step) {
@@ -307,6 +312,9 @@ TileProduct::Values TileProduct::block256Units(const Parts &parts, Value first, 
           if (hasMin)
             minima.push_back(k.neg(reader.minimum(halves[p], 0)));
         }
+        // Chunks fetch their own lines, but where they are expanded before.
+        const PackedLayout &layout = reader.layout;
+        fetchAhead(rows, bytes[0], reader.expands() ? layout.unitBytes : layout.headBytes);
         unpackUnit(parts, bytes, halves);
         Value firstChunk = k.mul(u, 4);
         Values sums =

@@ -16,9 +16,9 @@ struct VectorMachine {
   bool unsignedDots = false;
   // Bytes of a register can be looked up in another.
   bool shufflesBytes = true;
-  // From how many rows a pass on, weights are fetched 8 KiB ahead of their use
-  // (0: never). With one row the processor's own prefetching is better; with
-  // more its window is too short, and reading and computing would add up.
+  // From how many rows a pass on, weights are fetched ahead of their use (0:
+  // never). Where the processor's window is short for that, from one row on;
+  // else from where reading and computing would add up.
   int64_t prefetchRows = 0;
   // Registers that hold a vector.
   int64_t vectorRegisters = 16;
