@@ -29,6 +29,9 @@ struct Program {
     int64_t units;       // in this step
     int64_t units_each;  // times the extent's count
     int64_t grain;
+    // Pieces of this step: first `long_pieces` of `long_units`, then of grains.
+    uint32_t long_pieces;
+    int64_t long_units;
     Extent extent;
     bool only_logits;  // useless in a step without outputs
   };

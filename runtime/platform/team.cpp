@@ -159,6 +159,11 @@ bool work_phase(Team* team, uint32_t phase, uint32_t piece) {
 bool work_on(Team* team, uint32_t phase, uint32_t piece, Turn* turn) {
   while (work_phase(team, phase, piece)) {
     ++phase;
+    // Whoever finished a phase has what a next one of one piece is made of;
+    // the others needn't hear of it.
+    for (; phase < team->phases.count && team->phases.pieces[phase] <= 1; ++phase) {
+      if (team->phases.pieces[phase] == 1) team->phases.work(team->phases.argument, phase, 0);
+    }
     const bool offer = offer_due(*turn);
     if (!start_phase(team, &phase, offer ? 0 : 1)) return true;
     if (offer) {

@@ -12,7 +12,7 @@ namespace izhc {
 // Large enough that taking a piece costs nothing, small enough that threads
 // end together.
 static constexpr int64_t kPieceBytes = 768 << 10;
-static constexpr int64_t kLeastPieces = 8;
+static constexpr int64_t kLeastPieces = 16;
 
 static int64_t grainFor(int64_t units, int64_t bytes) {
   int64_t bySize = std::max<int64_t>(1, kPieceBytes / std::max<int64_t>(1, bytes / units));
