@@ -11,6 +11,10 @@
 // A pass multiplies a block of query vectors with a few panels, so that a load
 // serves several multiply-adds. What a vector's result is made of doesn't
 // depend on its block: tokens that it doesn't see have p = 0.
+//
+// Few vectors (decode) read the pages' float16 panels directly, converted in
+// registers: writing and reading the converted panels would take longer than
+// fetching the pages from memory does. The numbers and their order are the same.
 
 #include "compiler/target/vector/KvReader.h"
 #include "compiler/target/vector/Pieces.h"
@@ -28,6 +32,12 @@ namespace {
 constexpr int64_t kSpan = KvLayout::kSpan, kPanel = KvLayout::kLanes;
 // Vectors that a block multiplies with at a time.
 constexpr int64_t kWidth = 4;
+// Up to so many vectors convert a panel each time that they read it, where an
+// instruction does.
+constexpr int64_t kFew = 8;
+// How far ahead directly read panels are fetched: about what a core reads
+// while one access to memory takes.
+constexpr int64_t kAhead = 2048;
 
 class Attention {
 public:
@@ -49,6 +59,11 @@ private:
   void clearHiddenToken(int64_t panels);
   void sumsOfPanels(Value panel, int64_t panels);
   void leavePartial(Value index);
+  void readScores();
+  void readValues();
+  void readValuesOf(Value panel, Value first, int64_t size, int64_t firstVector, int64_t vectors);
+  void storeScores(Value first, int64_t size, Value key, int64_t firstVector, Values sums);
+  void addOutputs(Value first, int64_t size, Value panel, int64_t firstVector, Values sums);
 
   // Calls body(first vector, size) for blocks of the group's vectors.
   void forEachBlock(llvm::function_ref<void(Value, int64_t)> body);
@@ -80,6 +95,11 @@ private:
   }
   Values products(Value left, int64_t leftStride, int64_t size, Value right,
                   ArrayRef<int64_t> starts, Value begin, Value end);
+  Values halfProducts(Value left, int64_t leftStride, int64_t size, Value right,
+                      ArrayRef<int64_t> starts, Value begin, Value end, Values sums, bool hidesOdd);
+  Value loadHalves(Value from, bool hidesOdd);
+  Value factorAt(Value at);
+  Value multiplyAdd(Value factor, Value vector, Value sum);
   Values joinPairs(Values sums);
 
   KernelFrame &frame;
@@ -222,9 +242,15 @@ void Attention::emitSpan(Value number) {
   spanFirst = k.mul(number, kSpan);
   low = k.max(k.sub(firstKey, spanFirst), k.constI64(0));
   end = keysUpTo(k.add(count, -1));
-  emitScores();
+  bool halves = layout.bits == 16;
+  int64_t most = frame.machine.floats.convertsHalf ? kFew : blocks.front();
+  Value few = k.lessEqual(count, k.constI64(most));
+  auto either = [&](function_ref<void()> direct, function_ref<void()> converted) {
+    halves ? k.ifThenElse(few, direct, converted) : converted();
+  };
+  either([&] { readScores(); }, [&] { emitScores(); });
   k.loop(k.constI64(0), count, 1, [&](Value index) { emitSoftmax(index); });
-  emitValues();
+  either([&] { readValues(); }, [&] { emitValues(); });
 }
 
 void Attention::forEachBlock(function_ref<void(Value, int64_t)> body) {
@@ -241,29 +267,35 @@ void Attention::forEachBlock(function_ref<void(Value, int64_t)> body) {
 Attention::Values Attention::products(Value left, int64_t leftStride, int64_t size, Value right,
                                       ArrayRef<int64_t> starts, Value begin, Value end) {
   Type floats = k.vec(lanes, k.f32());
-  Type pairs = k.vec(2 * lanes, k.builder.getBF16Type());
   auto step = [&](Value pair, ArrayRef<Value> sums) {
     Value line = k.at(right, k.mul(pair, form.rowBytes()));
     Value factor = k.at(left, k.mul(pair, form.pairBytes()));
+    Type type = form.bf16 ? k.vec(2 * lanes, k.builder.getBF16Type()) : floats;
     Values loaded, next;
     for (int64_t start : starts)
-      loaded.push_back(k.load(form.bf16 ? pairs : floats, k.at(line, start), form.vectorBytes()));
+      loaded.push_back(k.load(type, k.at(line, start), form.vectorBytes()));
     for (int64_t i = 0; i < size; ++i) {
-      Value at = k.at(factor, i * leftStride);
-      Value both = form.bf16 ? k.bitcast(k.loadSplat(k.i32(), lanes, at), pairs)
-                             : k.bitcast(k.loadSplat(k.i64(), lanes / 2, at), floats);
-      for (size_t v = 0; v < starts.size(); ++v) {
-        Value sum = sums[i * starts.size() + v];
-        if (form.bf16)
-          next.push_back(pack::DotPairsOp::create(k.builder, k.loc, floats, sum, both, loaded[v]));
-        else
-          next.push_back(k.mulAdd(both, loaded[v], sum));
-      }
+      Value both = factorAt(k.at(factor, i * leftStride));
+      for (size_t v = 0; v < starts.size(); ++v)
+        next.push_back(multiplyAdd(both, loaded[v], sums[i * starts.size() + v]));
     }
     return next;
   };
   Values inits(size * starts.size(), k.zero(floats));
   return joinPairs(k.loop(begin, end, k.constI64(1), inits, step));
+}
+
+// One pair of a row, in all lanes.
+Value Attention::factorAt(Value at) {
+  return form.bf16
+             ? k.bitcast(k.loadSplat(k.i32(), lanes, at), k.vec(2 * lanes, k.builder.getBF16Type()))
+             : k.bitcast(k.loadSplat(k.i64(), lanes / 2, at), k.vec(lanes, k.f32()));
+}
+
+Value Attention::multiplyAdd(Value factor, Value vector, Value sum) {
+  if (form.bf16)
+    return pack::DotPairsOp::create(k.builder, k.loc, sum.getType(), sum, factor, vector);
+  return k.mulAdd(factor, vector, sum);
 }
 
 // Float lanes hold sums of even and of odd products: vectors 2i and 2i + 1
@@ -302,24 +334,30 @@ void Attention::emitScores() {
   });
 }
 
+// Scores of the tokens from vector `firstVector` behind `key` on.
+void Attention::storeScores(Value first, int64_t size, Value key, int64_t firstVector,
+                            Values sums) {
+  Value scale = k.constFloat(k.vec(lanes, k.f32()), op.getScale().convertToDouble());
+  Value to = k.at(scores, k.add(k.mul(first, 4 * kSpan), k.mul(key, 4)));
+  int64_t each = sums.size() / size;
+  int64_t token = firstVector / form.vectors() * kPanel +
+                  firstVector % form.vectors() * kPanel / form.vectors();
+  for (int64_t i = 0; i < size; ++i)
+    for (int64_t j = 0; j < each; ++j)
+      k.store(k.softcap(k.mul(sums[i * each + j], scale), op.getSoftcap().convertToDouble()),
+              k.at(to, 4 * (i * kSpan + token + j * lanes)), 4 * lanes);
+}
+
 void Attention::scoresOfPanels(Value key, int64_t count) {
-  Type floats = k.vec(lanes, k.f32());
-  Value scale = k.constFloat(floats, op.getScale().convertToDouble());
   forEachBlock([&](Value first, int64_t size) {
     k.ifThen(k.less(key, keysUpTo(k.add(first, size - 1))), [&] {
       Value left = k.at(rows, k.mul(first, queryStride));
-      Value to = k.at(scores, k.add(k.mul(first, 4 * kSpan), k.mul(key, 4)));
       int64_t vectors = count * form.vectors();
       for (int64_t v = 0; v < vectors; v += kWidth) {
         Values sums = products(left, queryStride, size, panels,
                                starts(v, std::min(kWidth, vectors - v), keyStride), k.constI64(0),
                                k.constI64(layout.keyPairs));
-        int64_t each = sums.size() / size;
-        int64_t token = v / form.vectors() * kPanel + v % form.vectors() * kPanel / form.vectors();
-        for (int64_t i = 0; i < size; ++i)
-          for (int64_t j = 0; j < each; ++j)
-            k.store(k.softcap(k.mul(sums[i * each + j], scale), op.getSoftcap().convertToDouble()),
-                    k.at(to, 4 * (i * kSpan + token + j * lanes)), 4 * lanes);
+        storeScores(first, size, key, v, sums);
       }
     });
   });
@@ -436,22 +474,156 @@ void Attention::sumsOfPanels(Value panel, int64_t count) {
       Values products =
           this->products(left, 4 * kSpan, size, panels,
                          starts(v, std::min(kWidth, vectors - v), valueStride), begin, stop);
-      int64_t each = products.size() / size;
-      int64_t column = v / form.vectors() * kPanel + v % form.vectors() * kPanel / form.vectors();
-      Value to = k.at(k.at(outputs, k.mul(first, span.outputBytes())),
-                      k.add(k.mul(panel, 4 * kPanel), 4 * column));
-      for (int64_t i = 0; i < size; ++i) {
-        Value slot = k.mul(k.add(first, i), 4);
-        Value before = k.loadSplat(k.f32(), lanes, k.at(factors, slot));
-        Value added = k.loadSplat(k.f32(), lanes, k.at(spanFactors, slot));
-        for (int64_t j = 0; j < each; ++j) {
-          Value at = k.at(to, i * span.outputBytes() + 4 * j * lanes);
-          Value old = k.load(k.vec(lanes, k.f32()), at, 4 * lanes);
-          k.store(span.fold(old, before, products[i * each + j], added), at, 4 * lanes);
-        }
-      }
+      addOutputs(first, size, panel, v, products);
     }
   });
+}
+
+// Merges sums of the span into the outputs, from vector `firstVector` of the
+// columns of `panel` on.
+void Attention::addOutputs(Value first, int64_t size, Value panel, int64_t firstVector,
+                           Values sums) {
+  int64_t each = sums.size() / size;
+  int64_t column = firstVector / form.vectors() * kPanel +
+                   firstVector % form.vectors() * kPanel / form.vectors();
+  Value to = k.at(k.at(outputs, k.mul(first, span.outputBytes())),
+                  k.add(k.mul(panel, 4 * kPanel), 4 * column));
+  for (int64_t i = 0; i < size; ++i) {
+    Value slot = k.mul(k.add(first, i), 4);
+    Value before = k.loadSplat(k.f32(), lanes, k.at(factors, slot));
+    Value added = k.loadSplat(k.f32(), lanes, k.at(spanFactors, slot));
+    for (int64_t j = 0; j < each; ++j) {
+      Value at = k.at(to, i * span.outputBytes() + 4 * j * lanes);
+      Value old = k.load(k.vec(lanes, k.f32()), at, 4 * lanes);
+      k.store(span.fold(old, before, sums[i * each + j], added), at, 4 * lanes);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Float16 panels as they lie in their pages
+//===----------------------------------------------------------------------===//
+
+// A vector of a row; with `hidesOdd` the second of each pair becomes zero: a
+// token that is not there yet.
+Value Attention::loadHalves(Value from, bool hidesOdd) {
+  int64_t halves = form.vectorBytes() / (form.bf16 ? 2 : 4);
+  Value bits;
+  if (hidesOdd) {
+    Value pairs = k.load(k.vec(halves / 2, k.i32()), from, 2);
+    bits = k.bitcast(k.andBits(pairs, 0xffff), k.vec(halves, k.i16()));
+  } else {
+    bits = k.load(k.vec(halves, k.i16()), from, 2);
+  }
+  Value floats = k.halfToFloat(bits);
+  if (!form.bf16)
+    return floats;
+  Type narrow = k.vec(halves, k.builder.getBF16Type());
+  return arith::TruncFOp::create(k.builder, k.loc, narrow, floats);
+}
+
+// As `products`, from rows of float16 and on top of `sums`, whose pairs are
+// not joined.
+Attention::Values Attention::halfProducts(Value left, int64_t leftStride, int64_t size, Value right,
+                                          ArrayRef<int64_t> starts, Value begin, Value end,
+                                          Values sums, bool hidesOdd) {
+  constexpr int64_t kRow = 4 * kPanel;
+  return k.loop(begin, end, k.constI64(1), sums, [&](Value pair, ArrayRef<Value> carried) {
+    Values next(carried.begin(), carried.end()), factors;
+    Value line = k.at(right, k.mul(pair, kRow));
+    Value factor = k.at(left, k.mul(pair, form.pairBytes()));
+    for (int64_t i = 0; i < size; ++i)
+      factors.push_back(factorAt(k.at(factor, i * leftStride)));
+    for (auto [v, start] : llvm::enumerate(starts)) {
+      if (frame.machine.prefetchRows == 1 && start % kRow == 0)
+        k.prefetch(k.at(line, start + kAhead));
+      Value vector = loadHalves(k.at(line, start), hidesOdd);
+      for (int64_t i = 0; i < size; ++i) {
+        Value &sum = next[i * starts.size() + v];
+        sum = multiplyAdd(factors[i], vector, sum);
+      }
+    }
+    return next;
+  });
+}
+
+// Where vector v of float16 panels that lie `panelStride` apart begins.
+static SmallVector<int64_t> halfStarts(const PairForm &form, int64_t firstVector, int64_t count,
+                                       int64_t panelStride) {
+  SmallVector<int64_t> result;
+  int64_t bytes = 4 * kPanel / form.vectors();
+  for (int64_t v = firstVector; v < firstVector + count; ++v)
+    result.push_back(v / form.vectors() * panelStride + v % form.vectors() * bytes);
+  return result;
+}
+
+void Attention::readScores() {
+  int64_t step = keyPanels * kPanel, vectors = keyPanels * form.vectors();
+  Value first = k.mul(k.div(low, step), step), floats = k.zero(k.vec(lanes, k.f32()));
+  k.loop(first, end, step, [&](Value key) {
+    Value page = k.at(physicalPage(key), k.mul(kvHead, layout.keyHeadBytes));
+    Value inPage = k.div(k.rem(key, layout.page), kPanel);
+    Value from = k.at(page, k.mul(inPage, layout.keyPanelBytes));
+    forEachBlock([&](Value first, int64_t size) {
+      Value left = k.at(rows, k.mul(first, queryStride));
+      for (int64_t v = 0; v < vectors; v += kWidth) {
+        auto starts = halfStarts(form, v, std::min(kWidth, vectors - v), layout.keyPanelBytes);
+        Values sums(size * starts.size(), floats);
+        sums = halfProducts(left, queryStride, size, from, starts, k.constI64(0),
+                            k.constI64(layout.keyPairs), sums, /*hidesOdd=*/false);
+        storeScores(first, size, key, v, joinPairs(sums));
+      }
+    });
+  });
+}
+
+void Attention::readValues() {
+  auto emit = [&](Value panel, int64_t panels) {
+    int64_t vectors = panels * form.vectors();
+    forEachBlock([&](Value first, int64_t size) {
+      for (int64_t v = 0; v < vectors; v += kWidth)
+        readValuesOf(panel, first, size, v, std::min(kWidth, vectors - v));
+    });
+  };
+  int64_t whole = layout.valuePanels / keyPanels * keyPanels;
+  if (whole)
+    k.loop(k.constI64(0), k.constI64(whole), keyPanels,
+           [&](Value panel) { emit(panel, keyPanels); });
+  if (int64_t rest = layout.valuePanels - whole)
+    emit(k.constI64(whole), rest);
+}
+
+// Sums over the tokens of all pages of the span.
+void Attention::readValuesOf(Value panel, Value first, int64_t size, int64_t firstVector,
+                             int64_t vectors) {
+  int64_t pageRows = layout.page / 2;
+  auto starts = halfStarts(form, firstVector, vectors, layout.valuePanelBytes);
+  Value seen = k.max(keysUpTo(k.add(first, size - 1)), k.constI64(0));
+  Value begin = k.div(low, 2), stop = k.div(k.add(seen, 1), 2);
+  // The last pair of an odd number of tokens is half there.
+  Value whole = k.min(stop, k.div(end, 2));
+  auto rowsOf = [&](Value page, Value from, Value to, Values sums, bool hidesOdd) {
+    Value offset = k.mul(page, pageRows);
+    Value right = k.at(k.at(physicalPage(k.mul(page, layout.page)), layout.valuesOffset),
+                       k.mul(kvHead, layout.valueHeadBytes));
+    right = k.at(right, k.mul(panel, layout.valuePanelBytes));
+    Value left = k.at(scores, k.add(k.mul(first, 4 * kSpan), k.mul(offset, form.pairBytes())));
+    return halfProducts(left, 4 * kSpan, size, right, starts,
+                        k.max(k.sub(from, offset), k.constI64(0)),
+                        k.min(k.sub(to, offset), k.constI64(pageRows)), sums, hidesOdd);
+  };
+  Values sums(size * starts.size(), k.zero(k.vec(lanes, k.f32())));
+  sums = k.loop(k.div(begin, pageRows), k.div(k.add(whole, pageRows - 1), pageRows), k.constI64(1),
+                sums, [&](Value page, ArrayRef<Value> carried) {
+                  return rowsOf(page, begin, whole, Values(carried), /*hidesOdd=*/false);
+                });
+  // Once or not at all.
+  sums = k.loop(k.max(whole, begin), stop, k.constI64(1), sums,
+                [&](Value pair, ArrayRef<Value> carried) {
+                  return rowsOf(k.div(pair, pageRows), pair, stop, Values(carried),
+                                /*hidesOdd=*/true);
+                });
+  addOutputs(first, size, panel, firstVector, joinPairs(sums));
 }
 
 void Attention::leavePartial(Value index) {
