@@ -178,6 +178,8 @@ private:
       TokenizerTables tables;
       dropExtraSpaces(tables);
       pipeline.steps.insert(pipeline.steps.end(), tables.steps.begin(), tables.steps.end());
+      // A word that begins with one gets no other.
+      push(NormalStepKind::Replace, " " + kSpace.str(), kSpace.str());
       return llvm::Error::success();
     }
     return unknown(type);

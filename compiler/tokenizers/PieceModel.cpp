@@ -196,8 +196,11 @@ public:
     if (llvm::Error error =
             addCharsmap(source.fileName() + "/tokenizer.model", read->characterMap, tables))
       return std::move(error);
-    if (read->collapsesSpaces)
+    if (read->collapsesSpaces) {
       dropExtraSpaces(tables);
+      // At its end the library takes that character for a space.
+      tables.steps.push_back({izh::schema::NormalStepKind::StripRight, "\xe2\x96\x81", ""});
+    }
     return finishTokenizer(source, v, tables);
   }
 

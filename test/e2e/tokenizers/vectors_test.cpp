@@ -19,10 +19,10 @@ using Ids = std::vector<int64_t>;
 
 class Vectors : public testing::TestWithParam<const char *> {};
 
-Ids encode(const izh::Tokenizer &tokenizer, llvm::StringRef text) {
+Ids encode(const izh::Tokenizer &tokenizer, llvm::StringRef text, bool special) {
   izh::Array<int32_t> ids;
   izh_error error{};
-  EXPECT_EQ(tokenizer.encode(text.data(), text.size(), {false, false}, &ids, &error), IZH_OK)
+  EXPECT_EQ(tokenizer.encode(text.data(), text.size(), {false, special}, &ids, &error), IZH_OK)
       << error.message;
   return {ids.begin(), ids.end()};
 }
@@ -49,6 +49,8 @@ TEST_P(Vectors, EveryTextHasTheIdsOfTheLibrary) {
   izh_error error{};
   ASSERT_EQ(izh::Tokenizer::create(section.data(), section.size(), &tokenizer, &error), IZH_OK)
       << error.message;
+  // One library looks for special tokens in a text, the other doesn't.
+  bool special = root.getObject("files")->get("tokenizer.json") != nullptr;
   const llvm::json::Array &texts = *root.getArray("texts"), &ids = *root.getArray("ids");
   ASSERT_EQ(texts.size(), ids.size());
   std::string all;
@@ -56,7 +58,7 @@ TEST_P(Vectors, EveryTextHasTheIdsOfTheLibrary) {
     Ids expected;
     for (const llvm::json::Value &id : *ids[i].getAsArray())
       expected.push_back(*id.getAsInteger());
-    EXPECT_EQ(encode(*tokenizer, *texts[i].getAsString()), expected)
+    EXPECT_EQ(encode(*tokenizer, *texts[i].getAsString(), special), expected)
         << "'" << texts[i].getAsString()->str() << "'";
     all += texts[i].getAsString()->str();
   }
@@ -64,8 +66,8 @@ TEST_P(Vectors, EveryTextHasTheIdsOfTheLibrary) {
   std::string longText;
   while (longText.size() < 20000)
     longText += " " + all;
-  Ids once = encode(*tokenizer, longText);
-  EXPECT_EQ(encode(*tokenizer, longText), once);
+  Ids once = encode(*tokenizer, longText, special);
+  EXPECT_EQ(encode(*tokenizer, longText, special), once);
   izh::Tokenizer::destroy(tokenizer);
 }
 
