@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -76,6 +77,8 @@ struct Plan {
   std::vector<uint64_t> statePageBytes;
   // Numbers of the states that have one page a sequence.
   std::vector<size_t> sequenceStates;
+  // How many tokens back are read of states with a window, by their numbers.
+  std::map<size_t, uint32_t> stateWindows;
   std::vector<Weight> weights; // offsets ascend
   std::vector<Constant> constants;
   uint64_t weightsBytes = 0;

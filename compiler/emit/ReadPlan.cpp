@@ -3,6 +3,7 @@
 
 #include "compiler/emit/ReadPlan.h"
 #include "dialects/plan/Plan.h"
+#include "dialects/plan/Window.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -22,7 +23,7 @@ public:
           if (state.getPerSequence())
             plan.sequenceStates.push_back(plan.statePageBytes.size());
           plan.statePageBytes.push_back(state.getPageBytes());
-          return mlir::success();
+          return readWindow(state);
         })
         .Case<plan::KernelOp>([&](auto kernel) {
           kernelNumbers[kernel.getSymName()] = plan.kernels.size();
@@ -47,6 +48,17 @@ private:
     plan.pageTokens = op.getPageTokens();
     plan.spanTokens = op.getSpanTokens();
     plan.maxPartials = op.getMaxPartials();
+    return mlir::success();
+  }
+
+  llvm::LogicalResult readWindow(plan::StateOp op) {
+    int64_t window = plan::windowOf(op);
+    if (window == 0)
+      return mlir::success();
+    if (window < 0 || window > plan::kMaxWindow || op.getPerSequence())
+      return op.emitOpError("has a window of ")
+             << window << " tokens; expected at most 2^30, and none with one page a sequence";
+    plan.stateWindows[plan.statePageBytes.size() - 1] = uint32_t(window);
     return mlir::success();
   }
 

@@ -47,9 +47,12 @@ Offset<fb::Plan> buildPlan(FlatBufferBuilder &builder, const Plan &plan) {
     dispatches.push_back(buildDispatch(builder, dispatch));
   auto dispatchList = builder.CreateVector(dispatches);
   std::vector<Offset<fb::State>> states;
-  for (auto [index, pageBytes] : llvm::enumerate(plan.statePageBytes))
-    states.push_back(
-        fb::CreateState(builder, pageBytes, llvm::is_contained(plan.sequenceStates, index)));
+  for (auto [index, pageBytes] : llvm::enumerate(plan.statePageBytes)) {
+    auto window = plan.stateWindows.find(index);
+    states.push_back(fb::CreateState(builder, pageBytes,
+                                     llvm::is_contained(plan.sequenceStates, index),
+                                     window == plan.stateWindows.end() ? 0 : window->second));
+  }
   auto stateList = builder.CreateVector(states);
   fb::PlanBuilder result(builder);
   result.add_kernels(kernels);

@@ -7,6 +7,7 @@
 #include "runtime/base/status.h"
 #include "runtime/platform/cores.h"
 #include "runtime/platform/memory.h"
+#include "runtime/schema/window.h"
 
 namespace izh {
 namespace {
@@ -20,6 +21,13 @@ constexpr uint64_t kLargePool = uint64_t{16} << 20;
 
 izh_status no_memory(izh_error* error) {
   return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the context's tables");
+}
+
+// The greatest of the states' windows; 0: none has one.
+uint32_t greatest_window(const Root& root) {
+  uint32_t most = 0;
+  for (const uint32_t window : root.windows) most = window > most ? window : most;
+  return most;
 }
 
 izh_status set_sizes(izh_context* context, const izh_context_options& options, izh_error* error) {
@@ -37,12 +45,22 @@ izh_status set_sizes(izh_context* context, const izh_context_options& options, i
   }
   // The last page of each sequence may be partly empty.
   context->pool_pages = context->tokens / kPageTokens + uint64_t{context->max_sequences};
+  const Root& root = context->model->image.root;
+  if (const uint32_t window = greatest_window(root)) {
+    const uint64_t ring = schema::window_pages(window, root.plan.max_tokens, kPageTokens);
+    if (ring * context->max_sequences < context->pool_pages) {
+      context->ring = static_cast<uint32_t>(ring);
+    }
+  }
   return IZH_OK;
 }
 
-// Of the pool of a state: of pages of tokens, or of one page a sequence.
+// Of the pool of a state: of pages of tokens, of a ring or of one page a sequence.
 uint64_t pool_pages(const izh_context& context, size_t state) {
-  return context.model->image.root.per_sequence[state] ? context.max_sequences : context.pool_pages;
+  const Root& root = context.model->image.root;
+  if (root.per_sequence[state]) return context.max_sequences;
+  if (root.windows[state] && context.ring) return uint64_t{context.ring} * context.max_sequences;
+  return context.pool_pages;
 }
 
 uint64_t pool_bytes(const izh_context& context, size_t state) {
@@ -123,7 +141,7 @@ izh_status make_inputs(izh_context* context, izh_error* error) {
   const uint64_t counts[kInputs] = {
       plan.max_tokens,      plan.max_tokens,     plan.max_tokens,      plan.max_outputs,
       plan.max_tiles() * 4, context->pool_pages, plan.max_tiles() * 4, plan.max_partials * 4u,
-      plan.max_tokens * 4u};
+      plan.max_tokens * 4u, plan.max_tokens,     context->pool_pages};
   // Rounded to whole cache lines, and one more line for aligning the first.
   constexpr uint64_t kLine = kBindingAlignment / sizeof(int32_t);
   uint64_t total = kLine;
@@ -157,6 +175,15 @@ bool has_fixed_state(const izh_context& context) {
     if (fixed) return true;
   }
   return false;
+}
+
+// Whether a ring still has what the token at position `length` sees.
+bool ring_reaches(const izh_sequence& sequence, uint32_t length) {
+  const uint32_t ring = sequence.context->ring;
+  if (ring == 0 || length == 0) return true;
+  const uint32_t window = greatest_window(sequence.context->model->image.root);
+  const uint32_t first = length >= window ? length - window + 1 : 0;
+  return first / kPageTokens + ring > (sequence.written - 1) / kPageTokens;
 }
 
 // The lowest number that no sequence has; fewer than max_sequences have one.
@@ -313,8 +340,15 @@ izh_status izh_sequence_truncate(izh_sequence* sequence, uint32_t length, izh_er
                 "to %u; truncate it to 0 and give its tokens again",
                 sequence->context->model->path.data(), sequence->length, length);
   }
+  if (length != sequence->length && !ring_reaches(*sequence, length)) {
+    return fail(error, IZH_LIMIT,
+                "%s keeps only the last tokens in layers with a window, so a sequence that had %u "
+                "tokens cannot be truncated to %u; truncate it to 0 and give its tokens again",
+                sequence->context->model->path.data(), sequence->written, length);
+  }
   sequence_cut(sequence, length);
   sequence->context->used_tokens -= sequence->length - length;
   sequence->length = length;
+  if (length == 0) sequence->written = 0;
   return IZH_OK;
 }

@@ -18,6 +18,9 @@ struct izh_sequence {
   uint32_t slot = 0;          // its page of states that have one a sequence
   uint64_t run = 0;           // the last run that named this sequence
   izh::Array<int32_t> pages;  // room for a full context is reserved
+  // Tokens that were written at any time since the sequence was last empty:
+  // what a ring holds ends there.
+  uint32_t written = 0;
 };
 
 struct izh_context {
@@ -31,6 +34,10 @@ struct izh_context {
   izh::ReadAhead* read_ahead = nullptr;
   void* arena = nullptr;
   uint64_t pool_pages = 0;
+  // Pages that each sequence has for itself in the pools of states with a window,
+  // as a ring: page p of the sequence is page p % ring of them. 0: rings would take
+  // more than the pages of whole sequences, and these are used.
+  uint32_t ring = 0;
   izh::Array<void*> pools;  // of each state: pool_pages pages, zero at first
   izh::PagePool pages;
   izh::Array<int32_t> input_memory;
@@ -45,6 +52,13 @@ void sequence_cover(izh_sequence* sequence, uint32_t length);
 
 // Gives back the pages that `length` tokens do not need.
 void sequence_cut(izh_sequence* sequence, uint32_t length);
+
+// Where page `number` of the sequence is in the pools of states with a window.
+inline int32_t window_page(const izh_sequence& sequence, uint32_t number) {
+  const uint32_t ring = sequence.context->ring;
+  return ring ? static_cast<int32_t>(sequence.slot * ring + number % ring)
+              : sequence.pages[number];
+}
 
 inline uint32_t pages_for(uint64_t tokens) {
   return static_cast<uint32_t>((tokens + kPageTokens - 1) / kPageTokens);

@@ -122,7 +122,10 @@ void izh_model_get_info(const izh_model* model, izh_model_info* out) {
   out->code_bytes = variant.code.size;
   out->arena_bytes = root.plan.arena_bytes;
   for (size_t i = 0; i < root.states.size(); ++i) {
-    if (!root.per_sequence[i]) out->cache_bytes_per_token += root.states[i] / root.plan.page_tokens;
+    if (root.per_sequence[i]) continue;
+    const uint64_t bytes = root.states[i] / root.plan.page_tokens;
+    (root.windows[i] ? out->window_bytes_per_token : out->cache_bytes_per_token) += bytes;
+    if (root.windows[i] > out->window) out->window = root.windows[i];
   }
   out->variants = static_cast<uint32_t>(root.variants.size());
   out->has_tokenizer = !model->tokenizer.empty();

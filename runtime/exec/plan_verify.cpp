@@ -3,6 +3,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/exec/image.h"
+#include "runtime/schema/window.h"
 
 namespace izh {
 namespace {
@@ -60,6 +61,10 @@ struct PlanVerifier {
                     "a state's page of %s has %llu bytes, which is not a multiple of %llu", file,
                     static_cast<Number>(page_bytes), static_cast<Number>(kBindingAlignment));
       }
+    }
+    for (size_t i = 0; i < root.windows.size(); ++i) {
+      const uint64_t most = root.per_sequence[i] ? 0 : schema::kMaxWindow;
+      IZH_TRY(check_range("a state's window", root.windows[i], 0, most));
     }
     if (root.dispatches.empty() || root.variants.empty()) {
       return fail(error, IZH_BAD_ARTIFACT, "%s has %s, so there is nothing to run", file,

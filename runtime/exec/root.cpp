@@ -120,6 +120,7 @@ struct Reader {
       const schema::State* state = plan->states()->Get(i);
       if (!out->states.push(state->page_bytes())) return no_memory();
       if (!out->per_sequence.push(state->per_sequence())) return no_memory();
+      if (!out->windows.push(state->window())) return no_memory();
     }
     return IZH_OK;
   }

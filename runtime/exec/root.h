@@ -27,9 +27,11 @@ enum class Input : uint8_t {
   Pages,
   Parts,
   Merges,
-  Sequences
+  Sequences,
+  WindowSlots,
+  WindowPages
 };
-constexpr uint32_t kInputs = 9;
+constexpr uint32_t kInputs = 11;
 
 struct SectionFacts {
   uint64_t offset;
@@ -111,6 +113,7 @@ struct Root {
   Array<BindingFacts> bindings;
   Array<uint64_t> states;    // bytes of a page of each
   Array<bool> per_sequence;  // of each state: one page a sequence, none for tokens
+  Array<uint32_t> windows;   // of each state: how many tokens back are read; 0: all
   Array<VariantFacts> variants;
   Array<uint32_t> entries;
   Array<WeightFacts> weights;

@@ -110,6 +110,9 @@ void fill_rows(izh_context* context, const izh_input& input, uint32_t token, uin
     arrays[static_cast<uint32_t>(Input::Positions)][row] = static_cast<int32_t>(position);
     arrays[static_cast<uint32_t>(Input::Slots)][row] =
         page * static_cast<int32_t>(kPageTokens) + static_cast<int32_t>(position % kPageTokens);
+    arrays[static_cast<uint32_t>(Input::WindowSlots)][row] =
+        window_page(sequence, position / kPageTokens) * static_cast<int32_t>(kPageTokens) +
+        static_cast<int32_t>(position % kPageTokens);
     if (token + i < first_output) continue;
     arrays[static_cast<uint32_t>(Input::OutputRows)][step->outputs++] = static_cast<int32_t>(row);
   }
@@ -179,6 +182,11 @@ void fill_tiles(izh_context* context, const izh_sequence& sequence, uint32_t pos
     }
   }
   memcpy(pages + step->pages, sequence.pages.data(), page_count * sizeof(int32_t));
+  // What lies further back than a ring reaches is not read.
+  int32_t* window_pages = context->inputs[static_cast<uint32_t>(Input::WindowPages)];
+  for (uint32_t page = 0; page < page_count; ++page) {
+    window_pages[step->pages + page] = window_page(sequence, page);
+  }
   step->pages += page_count;
 }
 
@@ -244,7 +252,9 @@ izh_status izh_context_run(izh_context* context, const izh_input* inputs, uint32
   }
   run_steps(context, batch, logits);
   for (uint32_t i = 0; i < input_count; ++i) {
-    inputs[i].sequence->length += inputs[i].count;
+    izh_sequence* sequence = inputs[i].sequence;
+    sequence->length += inputs[i].count;
+    if (sequence->length > sequence->written) sequence->written = sequence->length;
     context->used_tokens += inputs[i].count;
   }
   return IZH_OK;

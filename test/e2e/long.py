@@ -3,9 +3,11 @@ prefill of the same tokens, and those of the reference."""
 
 import json
 
+import numpy as np
+
 from harness import expect
 from reference import nmse
-from tiny import EXACT_BAR, HYBRID, MIXTURE, Case
+from tiny import EXACT_BAR, HYBRID, MIXTURE, Case, ids_of
 
 DRIFT_BAR = 1e-5  # NMSE of the last logits
 TOKENS, MORE_TOKENS = 700, 4096
@@ -17,7 +19,7 @@ MODELS = {
     "short convolutions": ["--arch=lfm2", "--ffn=256", *HYBRID],
     "latent attention": ["--arch=deepseek2", "--layers=3", "--width=128", *MIXTURE],
 }
-SHARED = ["mistral", "gptoss", "qwen35", "lfm2", "qwen3next", "deepseek3"]
+SHARED = ["mistral", "gptoss", "gemma3", "qwen35", "lfm2", "qwen3next", "deepseek3"]
 PROMPT = "the thing and the other"
 
 
@@ -55,9 +57,37 @@ def shared(tools, folder):
     return drift(tools, artifact, MORE_TOKENS)[2]
 
 
+def rings(tools):
+    """Layers with a window keep a part of the tokens, which changes no bit, whoever
+    shares a step."""
+    case = Case(tools, [*MODELS["windows"], *SMALL], TOKENS, ["--exact", "--target=native"])
+    info = {context: json.loads(tools.call("izh-rt", "info", case.artifact, "--json", "--ctx", context).stdout)
+            for context in (TOKENS, 64 * TOKENS)}
+    few, many = info.values()
+    # Two layers of four have the window of 16; steps have at most 128 tokens, pages 64.
+    expect(few["window"] == 16 and few["window_bytes_per_token"] == few["cache_bytes_per_token"],
+           f"info tells of windows of {few['window']}")
+    growth = many["memory"]["cache"] - few["memory"]["cache"]
+    expect(abs(growth - 63 * TOKENS * few["cache_bytes_per_token"]) <= 64 * few["cache_bytes_per_token"],
+           f"{growth} bytes more for {63 * TOKENS} tokens")
+    kept = few["memory"]["cache"] / few["cache_bytes_per_token"] - TOKENS
+    expect(0 < kept <= 64 + 16 + 128 + 2 * 64, f"room for {kept} tokens in rings")
+    base = tools.logits(case.artifact, case.ids)
+    error = nmse(base, case.expected)
+    expect(error <= EXACT_BAR, f"NMSE {error:.1e} over {TOKENS} tokens is over {EXACT_BAR}")
+    beside = tools.work / "beside.json"
+    beside.write_text(json.dumps(ids_of(TOKENS - 100, 260, seed=9)))
+    for changed in (["--chunk", 1], ["--chunk", 7, "--threads", 2], ["--chunk", 100, "--beside", beside],
+                    ["--beside", beside, "--threads", 2], ["--chunk", 5, "--beside", beside]):
+        other = tools.logits(case.artifact, case.ids, *changed)
+        expect((base.view(np.uint32) == other.view(np.uint32)).all(), f"{changed} changes the logits")
+    return f"rings of {kept:.0f} tokens, NMSE {error:.1e}"
+
+
 def run(suite, tools):
     for name, options in MODELS.items():
         suite.run(f"long {name}", small, tools, options)
+    suite.run("long rings", rings, tools)
 
 
 def run_shared(suite, tools, models):

@@ -63,6 +63,18 @@ TEST(RooflineTest, StatesOfASequenceDontGrow) {
   EXPECT_DOUBLE_EQ(predictDecode(plan, {50, 1000}, 0).tokensPerSecond, 25);
 }
 
+// Layers with a window of 1000 tokens read no more, and keep a ring: whatever page
+// the first token read is in, 1000 + 127 tokens lie in 19 pages of 64.
+TEST(RooflineTest, WindowsDontGrow) {
+  emit::Plan plan = planOfOneGigabyte();
+  plan.stateWindows[1] = 1000;
+  EXPECT_EQ(cacheBytesPerToken(plan), 40'000u);
+  EXPECT_EQ(cacheBytesRead(plan, 500), 500u * 50'000);
+  EXPECT_EQ(cacheBytesRead(plan, 2000), 2000u * 40'000 + 1000u * 10'000);
+  EXPECT_EQ(windowBytes(plan), 19u * 64 * 10'000);
+  EXPECT_EQ(windowBytes(planOfOneGigabyte()), 0u);
+}
+
 // 256 tokens in two chunks: 40 ms of reading, 769 G operations in 0.769 s.
 TEST(RooflineTest, PromptsReadTheWeightsOnceAChunk) {
   EXPECT_NEAR(predictPrompt(planOfOneGigabyte(), {50, 1000}, 256).tokensPerSecond, 256 / 0.769,

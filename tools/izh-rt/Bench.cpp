@@ -23,7 +23,7 @@ void rate(BenchRow &row, const izh_model *model, const BenchOptions &options) {
   izh_model_info info;
   izh_model_get_info(model, &info);
   row.bytesPerToken =
-      work.weightBytesPerToken + info.cache_bytes_per_token * (row.depth + options.generate / 2);
+      work.weightBytesPerToken + cacheBytesRead(info, row.depth + options.generate / 2);
   if (!row.generation.empty()) {
     row.generationPredicted = predictGeneration(row.limits, work, row.bytesPerToken);
     if (row.limits.readGbps > 0)

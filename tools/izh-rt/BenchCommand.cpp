@@ -25,7 +25,7 @@ int serve(const izh_model *model, const izh_model_info &info, const BenchOptions
     return kFailed;
   ModelWork work = modelWork(model);
   uint64_t bytes =
-      work.weightBytesPerToken + info.cache_bytes_per_token * (depth + options.generate / 2);
+      work.weightBytesPerToken + cacheBytesRead(info, depth + options.generate / 2);
   printf("%s\n", JsonObject()
                      .add("ready", "true")
                      .number("load_ms", loadMs)

@@ -90,6 +90,8 @@ std::string infoJson(const izh_model_info &info, const ModelOptions &options,
       .count("code_bytes", info.code_bytes)
       .count("arena_bytes", info.arena_bytes)
       .count("cache_bytes_per_token", info.cache_bytes_per_token)
+      .count("window", info.window)
+      .count("window_bytes_per_token", info.window_bytes_per_token)
       .add("memory", memoryJson(needs.memory, needs.tokens))
       .add("tokenizer", info.has_tokenizer ? "true" : "false")
       .text("chat_template", info.chat_template)
@@ -108,7 +110,11 @@ void printInfo(const izh_model_info &info, const std::vector<Skipped> &skipped,
          info.context);
   printf("file %.2f MB, weights %.2f MB, code %.1f KB\n", double(info.file_bytes) / 1e6,
          double(info.weight_bytes) / 1e6, double(info.code_bytes) / 1e3);
-  printf("cache %.1f KB a token\n", double(info.cache_bytes_per_token) / 1e3);
+  printf("cache %.1f KB a token", double(info.cache_bytes_per_token) / 1e3);
+  if (info.window)
+    printf(", and %.1f KB for each of the last %u", double(info.window_bytes_per_token) / 1e3,
+           info.window);
+  printf("\n");
   printNeeds(needs);
   printf("variant %s\n", info.variant);
   for (const Skipped &one : skipped)

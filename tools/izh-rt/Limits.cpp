@@ -100,6 +100,11 @@ static double atMost(const MachineLimits &limits, double tokens, double bytes, d
   return seconds > 0 ? tokens / seconds : 0;
 }
 
+uint64_t cacheBytesRead(const izh_model_info &info, uint64_t tokens) {
+  return info.cache_bytes_per_token * tokens +
+         info.window_bytes_per_token * std::min<uint64_t>(tokens, info.window);
+}
+
 double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes) {
   return atMost(limits, 1, double(bytes),
                 double(work.operationsPerToken) + double(work.operationsPerOutput));

@@ -24,6 +24,8 @@ struct ModelWork {
   uint64_t stepTokens = 1;          // tokens of a prompt that read the weights once
 };
 ModelWork modelWork(const izh_model *model);
+// Bytes of keys and values that a token with `tokens` before it reads.
+uint64_t cacheBytesRead(const izh_model_info &info, uint64_t tokens);
 
 struct MachineLimits {
   uint32_t threads = 0;

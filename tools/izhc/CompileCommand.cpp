@@ -102,6 +102,8 @@ static void printStats(const CompileReport &report, llvm::raw_ostream &out) {
   out << "memory of a run\n";
   line("arena", report.plan.arenaBytes);
   line("cache, 1000 tokens", cacheBytesPerToken(report.plan) * 1000);
+  if (uint64_t bytes = windowBytes(report.plan))
+    line("windows, a sequence", bytes);
   if (uint64_t bytes = stateBytes(report.plan))
     line("states, a sequence", bytes);
   out << llvm::formatv("plan\n  {0} kernels, {1} dispatches a step, at most {2} tokens\n",

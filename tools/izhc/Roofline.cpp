@@ -2,6 +2,7 @@
 
 #include "tools/izhc/Roofline.h"
 #include "compiler/support/Error.h"
+#include "runtime/schema/window.h"
 #include "tools/izhc/Report.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -13,20 +14,45 @@
 
 namespace izhc::tool {
 
-// Of all states, or of those that each sequence has once.
-static uint64_t sumOfStates(const emit::Plan &plan, bool ofSequences) {
-  uint64_t bytes = 0;
-  for (auto [index, size] : llvm::enumerate(plan.statePageBytes))
-    if (llvm::is_contained(plan.sequenceStates, index) == ofSequences)
-      bytes += size;
-  return bytes;
-}
+namespace {
+
+// Bytes of a page of each kind of state.
+struct PageBytes {
+  uint64_t tokens = 0, windows = 0, sequences = 0;
+
+  explicit PageBytes(const emit::Plan &plan) {
+    for (auto [index, size] : llvm::enumerate(plan.statePageBytes))
+      (llvm::is_contained(plan.sequenceStates, index) ? sequences
+       : plan.stateWindows.count(index)               ? windows
+                                                      : tokens) += size;
+  }
+};
+
+} // namespace
 
 uint64_t cacheBytesPerToken(const emit::Plan &plan) {
-  return sumOfStates(plan, false) / std::max(plan.pageTokens, 1u);
+  return PageBytes(plan).tokens / std::max(plan.pageTokens, 1u);
 }
 
-uint64_t stateBytes(const emit::Plan &plan) { return sumOfStates(plan, true); }
+uint64_t stateBytes(const emit::Plan &plan) { return PageBytes(plan).sequences; }
+
+uint64_t windowBytes(const emit::Plan &plan) {
+  uint64_t most = 0;
+  for (auto [index, window] : plan.stateWindows)
+    most = std::max<uint64_t>(most, window);
+  if (most == 0)
+    return 0;
+  return PageBytes(plan).windows * izh::schema::window_pages(most, std::max(plan.maxTokens, 1u),
+                                                             std::max(plan.pageTokens, 1u));
+}
+
+uint64_t cacheBytesRead(const emit::Plan &plan, uint64_t context) {
+  uint64_t bytes = cacheBytesPerToken(plan) * context;
+  for (auto [index, window] : plan.stateWindows)
+    bytes += plan.statePageBytes[index] / std::max(plan.pageTokens, 1u) *
+             std::min<uint64_t>(context, window);
+  return bytes;
+}
 
 llvm::Expected<MachineLimits> parseMachine(llvm::StringRef text) {
   MachineLimits machine;
@@ -57,7 +83,7 @@ static Prediction slower(const MachineLimits &machine, double bytes, double oper
 
 Prediction predictDecode(const emit::Plan &plan, const MachineLimits &machine, uint64_t context) {
   double bytes = double(plan.tokenBytes) + double(stateBytes(plan)) +
-                 double(cacheBytesPerToken(plan)) * double(context);
+                 double(cacheBytesRead(plan, context));
   return slower(machine, bytes, double(plan.tokenOperations) + double(plan.outputOperations), 1);
 }
 
@@ -76,7 +102,7 @@ void printRoofline(const emit::Plan &plan, const MachineLimits *machine, llvm::r
     out << llvm::formatv("  {0,-30} {1}\n", what, value);
   };
   line("weights read for a token", megabytes(plan.tokenBytes));
-  line("cache read for 1000 before it", megabytes(cacheBytesPerToken(plan) * 1000));
+  line("cache read for 1000 before it", megabytes(cacheBytesRead(plan, 1000)));
   if (uint64_t bytes = stateBytes(plan))
     line("states of the sequence", megabytes(bytes));
   line("operations of a token", llvm::formatv("{0:f3} G, {1:f3} G of them for its logits",

@@ -22,10 +22,14 @@ struct MachineLimits {
 // "gbps=50,gops=940", in any order. `izh-rt bench` measures both numbers.
 llvm::Expected<MachineLimits> parseMachine(llvm::StringRef text);
 
-// Bytes of keys and values that a token leaves for later ones, and bytes of
-// the states that a sequence has instead, whatever its length.
+// Bytes of keys and values that a token leaves for all later ones, and what a
+// sequence takes beside them, whatever its length: the states that it has
+// instead, and what layers with a window keep.
 uint64_t cacheBytesPerToken(const emit::Plan &plan);
 uint64_t stateBytes(const emit::Plan &plan);
+uint64_t windowBytes(const emit::Plan &plan);
+// Bytes of keys and values that a token with `context` tokens before it reads.
+uint64_t cacheBytesRead(const emit::Plan &plan, uint64_t context);
 
 // Tokens a second, as if the slower of memory and arithmetic were all that
 // takes time.

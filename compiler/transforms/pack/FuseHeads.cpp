@@ -92,6 +92,7 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     if (const char *reason = obstacle(q, k, v, dim))
       return rewriter.notifyMatchFailure(op, reason);
 
+    bool windowed = windowOf(state) != 0;
     Value queries, cache;
     std::tie(queries, cache) = makeProducts(rewriter, op, state, q, k, v);
     auto act = llvm::cast<pack::ActType>(q.matmul.getAct().getType());
@@ -99,8 +100,8 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     // Other layers may read the cache too.
     for (mlir::Operation *user : llvm::make_early_inc_range(append.getResult().getUsers()))
       if (auto reader = llvm::dyn_cast<lm::AttentionOp>(user); reader && reader != op)
-        replaceAttention(rewriter, reader, reader.getQueries(), cache, exact);
-    replaceAttention(rewriter, op, queries, cache, exact);
+        replaceAttention(rewriter, reader, reader.getQueries(), cache, windowed, exact);
+    replaceAttention(rewriter, op, queries, cache, windowed, exact);
     // From the last reader to the first.
     rewriter.eraseOp(append);
     rewriter.eraseOp(state);
@@ -116,9 +117,8 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
                                        lm::StateOp state, HeadChain q, HeadChain k,
                                        HeadChain v) const {
     mlir::Location loc = q.matmul.getLoc();
-    auto kv = cacheType(op.getCache().getType(), bits);
-    Value cache = pack::PackStateOp::create(rewriter, state.getLoc(), kv, state.getNameAttr());
-    Value slots = stepInput(rewriter, loc, pack::StepInput::Slots);
+    auto [cache, slots] = makeCache(rewriter, loc, state, bits);
+    auto kv = llvm::cast<pack::KvType>(cache.getType());
     llvm::SmallVector<pack::MatmulOp> products = {q.matmul, k.matmul, v.matmul};
     llvm::SmallVector<Value> weights, biases = joinBiases(rewriter, products);
     for (pack::MatmulOp matmul : products)

@@ -232,23 +232,24 @@ struct LowerState : OpRewritePattern<lm::StateOp> {
         return rewriter.notifyMatchFailure(op, "the old cache is read");
     if (!fits(type, bits))
       return rewriter.notifyMatchFailure(op, "the heads can't be cut into blocks");
-    Value cache =
-        pack::PackStateOp::create(rewriter, op.getLoc(), cacheType(type, bits), op.getNameAttr());
+    bool windowed = windowOf(op) != 0;
+    CacheValues values = makeCache(rewriter, op.getLoc(), op, bits);
     for (mlir::Operation *user : llvm::make_early_inc_range(op->getUsers()))
-      lowerAppend(rewriter, llvm::cast<lm::AppendOp>(user), cache);
+      lowerAppend(rewriter, llvm::cast<lm::AppendOp>(user), values, windowed);
     rewriter.eraseOp(op);
     return mlir::success();
   }
 
-  void lowerAppend(PatternRewriter &rewriter, lm::AppendOp op, Value cache) const {
+  void lowerAppend(PatternRewriter &rewriter, lm::AppendOp op, CacheValues values,
+                   bool windowed) const {
     mlir::OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPoint(op);
-    Value slots = stepInput(rewriter, op.getLoc(), pack::StepInput::Slots);
-    auto append = pack::AppendOp::create(rewriter, op.getLoc(), cache.getType(), op.getKeys(),
-                                         op.getValues(), slots, cache, Value());
+    auto append =
+        pack::AppendOp::create(rewriter, op.getLoc(), values.cache.getType(), op.getKeys(),
+                               op.getValues(), values.slots, values.cache, Value());
     for (mlir::Operation *user : llvm::make_early_inc_range(op->getUsers()))
       if (auto attention = llvm::dyn_cast<lm::AttentionOp>(user))
-        replaceAttention(rewriter, attention, attention.getQueries(), append.getResult(),
+        replaceAttention(rewriter, attention, attention.getQueries(), append.getResult(), windowed,
                          /*exact=*/true);
     rewriter.eraseOp(op);
   }

@@ -6,6 +6,7 @@
 #include "compiler/transforms/Limits.h"
 #include "dialects/pack/ActLayout.h"
 #include "dialects/pack/RoutesLayout.h"
+#include "dialects/plan/Window.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -85,6 +86,12 @@ Place Placement::placeState(pack::PackStateOp op) {
   return {plan::Space::State, known->second, 0, op.getResult().getType()};
 }
 
+static int64_t inputNumber(pack::PackInputOp op) {
+  if (!op->hasAttr(plan::kWindowed))
+    return int64_t(op.getKind());
+  return op.getKind() == pack::StepInput::Slots ? plan::kWindowSlots : plan::kWindowPages;
+}
+
 llvm::FailureOr<Place> Placement::find(mlir::Value value, mlir::Operation *user) {
   auto known = places.find(value);
   if (known != places.end())
@@ -100,7 +107,7 @@ llvm::FailureOr<Place> Placement::find(mlir::Value value, mlir::Operation *user)
   else if (auto op = llvm::dyn_cast<pack::PackStateOp>(source))
     place = placeState(op);
   else if (auto op = llvm::dyn_cast<pack::PackInputOp>(source))
-    place = {plan::Space::Input, int64_t(op.getKind()), 0,
+    place = {plan::Space::Input, inputNumber(op), 0,
              mlir::MemRefType::get({mlir::ShapedType::kDynamic},
                                    mlir::IntegerType::get(op.getContext(), 32))};
   else
@@ -127,7 +134,8 @@ void Placement::writeTables(mlir::OpBuilder &builder) const {
     auto slots = llvm::dyn_cast<pack::SlotsType>(op.getResult().getType());
     int64_t bytes = slots ? slots.getSlotBytes()
                           : llvm::cast<pack::KvType>(op.getResult().getType()).getPageBytes();
-    plan::StateOp::create(builder, op.getLoc(), op.getName(), bytes, bool(slots));
+    auto state = plan::StateOp::create(builder, op.getLoc(), op.getName(), bytes, bool(slots));
+    plan::setWindow(state, plan::windowOf(op));
   }
 }
 

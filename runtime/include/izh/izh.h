@@ -87,9 +87,13 @@ typedef struct izh_model_info {
   uint64_t weight_bytes;
   uint64_t code_bytes;   // of the chosen variant
   uint64_t arena_bytes;  // a context's buffers
-  uint64_t cache_bytes_per_token;
+  uint64_t cache_bytes_per_token;  // of layers that see all tokens
   uint32_t variants;
   bool has_tokenizer;
+  // Layers that see the last `window` tokens only (the greatest of them; 0: there
+  // are none) keep these bytes of each, and of the tokens of a step.
+  uint32_t window;
+  uint64_t window_bytes_per_token;
 } izh_model_info;
 
 IZH_API void izh_model_get_info(const izh_model* model, izh_model_info* out);
@@ -140,7 +144,9 @@ IZH_API IZH_NODISCARD izh_status izh_sequence_create(izh_context* context, izh_s
 IZH_API void izh_sequence_destroy(izh_sequence* sequence);
 IZH_API uint32_t izh_sequence_length(const izh_sequence* sequence);
 // Forgets the tokens from position `length` on. A model with a state of fixed
-// size can only forget all of them: IZH_LIMIT for other lengths.
+// size can only forget all of them: IZH_LIMIT for other lengths. So it is where
+// layers with a window have already dropped tokens that the next one would see,
+// which is so some way behind the longest that the sequence was.
 IZH_API IZH_NODISCARD izh_status izh_sequence_truncate(izh_sequence* sequence, uint32_t length,
                                                        izh_error* error);
 

@@ -154,9 +154,38 @@ func.func @fuses_single_bias(%a: !a, %w: !w, %b: tensor<32xf32>) -> tensor<?x32x
 !w = !pack.weight<32 x 64, "f16">
 !kv = !lm.kv_cache<2 x 16>
 
-// A second attention with queries of its own reads the same cache.
+// Where all readers of a cache have windows, it keeps the widest of them, and
+// products and attention look for its pages there.
+// CHECK-LABEL: func.func @keeps_the_widest_window
+func.func @keeps_the_widest_window(%a: !a, %w: !w, %other: tensor<?x64xf32>) -> (tensor<?x32xf32>, tensor<?x64xf32>) {
+  // CHECK: %[[CACHE:.*]] = pack.state "c" {window = 9 : i64} : !pack.kv<2 x 16, page 64>
+  // CHECK: %[[SLOTS:.*]] = pack.input slots {windowed}
+  // CHECK: pack.matmul_heads {{.*}} slots %[[SLOTS]] cache %[[CACHE]]
+  // CHECK: %[[PAGES:.*]] = pack.input pages {windowed}
+  // CHECK: pack.attention {{.*}} pages %[[PAGES]] {{.*}} window = 9
+  // CHECK: %[[MORE:.*]] = pack.input pages {windowed}
+  // CHECK: pack.attention {{.*}} pages %[[MORE]] {{.*}} window = 7
+  %c = lm.state "c" : !kv
+  %q = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
+  %k = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
+  %v = pack.matmul %a weights(%w) : (!a, !w) -> tensor<?x32xf32>
+  %d = lm.append %c keys %k values %v : !kv, tensor<?x32xf32>, tensor<?x32xf32>
+  %o = lm.attention %q, %d heads 2 scale 0.25 window 9 : tensor<?x32xf32>, !kv -> tensor<?x32xf32>
+  %p = lm.attention %other, %d heads 4 scale 0.25 window 7 : tensor<?x64xf32>, !kv -> tensor<?x64xf32>
+  return %o, %p : tensor<?x32xf32>, tensor<?x64xf32>
+}
+
+// -----
+
+!a = !pack.act<64 x f32, sums false, corr32 [], corr16 []>
+!w = !pack.weight<32 x 64, "f16">
+!kv = !lm.kv_cache<2 x 16>
+
+// A second attention with queries of its own reads the same cache, all of it.
 // CHECK-LABEL: func.func @shares_the_cache
 func.func @shares_the_cache(%a: !a, %w: !w, %other: tensor<?x64xf32>) -> (tensor<?x32xf32>, tensor<?x64xf32>) {
+  // CHECK: pack.state "c" : !pack.kv<2 x 16, page 64>
+  // CHECK-NOT: windowed
   // CHECK: %[[R:.*]]:2 = pack.matmul_heads
   // CHECK: pack.attention %[[R]]#0 cache %[[R]]#1
   // CHECK: pack.attention %arg2 cache %[[R]]#1 {{.*}} window = 7

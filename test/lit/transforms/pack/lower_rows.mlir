@@ -41,6 +41,22 @@ func.func @maps(%x: tensor<?x64xf32>, %y: tensor<?x16xf32>, %rows: tensor<?xi32>
 
 // -----
 
+// A cache that is looked at through a window only.
+// CHECK-LABEL: func.func @window
+func.func @window(%q: tensor<?x64xf32>, %k: tensor<?x32xf32>) -> tensor<?x64xf32> {
+  // CHECK: %[[C:.*]] = pack.state "c" {window = 9 : i64} : !pack.kv<2 x 16, page 64>
+  // CHECK: %[[S:.*]] = pack.input slots {windowed}
+  // CHECK: pack.append %arg1, %arg1 slots %[[S]] cache %[[C]]
+  // CHECK: %[[P:.*]] = pack.input pages {windowed}
+  // CHECK: pack.attention %arg0 {{.*}} pages %[[P]]
+  %c = lm.state "c" : !lm.kv_cache<2 x 16>
+  %d = lm.append %c keys %k values %k : !lm.kv_cache<2 x 16>, tensor<?x32xf32>, tensor<?x32xf32>
+  %a = lm.attention %q, %d heads 4 scale 0.25 window 9 : tensor<?x64xf32>, !lm.kv_cache<2 x 16> -> tensor<?x64xf32>
+  return %a : tensor<?x64xf32>
+}
+
+// -----
+
 // Attention whose queries and keys no product could finish; two layers may
 // read one cache.
 // CHECK-LABEL: func.func @attention

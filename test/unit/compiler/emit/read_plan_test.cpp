@@ -39,6 +39,7 @@ TEST_F(ReadPlanTest, ReadsEveryOp) {
     plan.constant "norm" count 16 at 0 size 64
     plan.constant "freq" count 2 at 64 size 64 values [1.0, 0.5]
     plan.state "cache.0" page_bytes 4096
+    plan.state "near.1" page_bytes 8192 {window = 128}
     plan.kernel @k(%a: memref<?xi32>, %b: memref<?x16xf32>) {}
     plan.kernel @l(%a: memref<?xi32>) {}
     plan.dispatch @l spaces [4] offsets [2] sizes [0] units 3 per tokens grain 2
@@ -57,7 +58,8 @@ TEST_F(ReadPlanTest, ReadsEveryOp) {
   ASSERT_EQ(plan->constants.size(), 2u);
   EXPECT_TRUE(plan->constants[0].values.empty());
   EXPECT_EQ(plan->constants[1].values, (std::vector<float>{1, 0.5}));
-  EXPECT_EQ(plan->statePageBytes, (std::vector<uint64_t>{4096}));
+  EXPECT_EQ(plan->statePageBytes, (std::vector<uint64_t>{4096, 8192}));
+  EXPECT_EQ(plan->stateWindows, (std::map<size_t, uint32_t>{{1, 128}}));
   ASSERT_EQ(plan->dispatches.size(), 2u);
   EXPECT_EQ(plan->dispatches[0].kernel, 1u);
   EXPECT_EQ(plan->dispatches[0].extent, emit::Extent::Tokens);
@@ -78,6 +80,14 @@ TEST_F(ReadPlanTest, RefusesAnUnknownFormat) {
     plan.weight "w" format "zz" rows 16 cols 64 at 0 size 768
   )")));
   EXPECT_NE(messages.find("zz"), std::string::npos) << messages;
+}
+
+TEST_F(ReadPlanTest, RefusesAWindowOutOfRange) {
+  for (const char *state : {"{window = -1}", "{window = 1073741825}", "per_sequence {window = 9}"})
+    EXPECT_TRUE(
+        mlir::failed(read(std::string(kMemory) + "plan.state \"s\" page_bytes 64 " + state)))
+        << state;
+  EXPECT_NE(messages.find("has a window of"), std::string::npos) << messages;
 }
 
 TEST_F(ReadPlanTest, RefusesAModuleThatWasNotPlanned) {

@@ -68,11 +68,14 @@ flatbuffers::Offset<schema::Plan> buildPlan(flatbuffers::FlatBufferBuilder* buil
                                                 dispatch.units, dispatch.extent, dispatch.grain));
   }
   std::vector<flatbuffers::Offset<schema::State>> states;
-  for (uint64_t page_bytes : artifact.states) {
-    states.push_back(schema::CreateState(*builder, page_bytes));
+  for (size_t i = 0; i < artifact.states.size(); ++i) {
+    const bool last = i + 1 == artifact.states.size();
+    states.push_back(
+        schema::CreateState(*builder, artifact.states[i], false, last ? artifact.window : 0));
   }
   for (uint64_t page_bytes : artifact.sequence_states) {
-    states.push_back(schema::CreateState(*builder, page_bytes, true));
+    states.push_back(
+        schema::CreateState(*builder, page_bytes, true, artifact.sequence_window));
   }
   return schema::CreatePlan(*builder, builder->CreateVectorOfStrings(artifact.kernels),
                             builder->CreateVector(dispatches), builder->CreateVector(states),

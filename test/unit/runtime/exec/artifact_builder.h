@@ -48,6 +48,8 @@ struct TestArtifact {
   std::vector<TestDispatch> dispatches;
   std::vector<uint64_t> states;
   std::vector<uint64_t> sequence_states;  // behind the others, one page a sequence
+  uint32_t window = 0;                    // of the last of `states`
+  uint32_t sequence_window = 0;           // of sequence_states; none makes sense
   std::vector<TestVariant> variants;
   std::vector<uint32_t> entries;  // of every variant
   std::vector<uint8_t> code, weights, constants, tokenizer;

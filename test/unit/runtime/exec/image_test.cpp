@@ -200,7 +200,7 @@ TEST(ImageTest, RefusesBindingsThatReachOutside) {
   refuse({Space::Constants, 64, 4}, "inside the constants");
   refuse({Space::State, 1, 0}, "names state 1");
   refuse({Space::State, 0, 4}, "names state 0");
-  refuse({Space::Input, 9, 0}, "names input 9");
+  refuse({Space::Input, 11, 0}, "names input 11");
 }
 
 TEST(ImageTest, RefusesEntriesAndTensorsOutside) {
