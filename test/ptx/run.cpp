@@ -332,6 +332,26 @@ uint64_t look_up3(uint64_t a, uint64_t b, uint64_t c, uint64_t table) {
   return result;
 }
 
+bool compare(const Instruction &one, uint64_t x, uint64_t y) {
+  const unsigned bytes = size_of(one.type);
+  if (one.type == Type::F32)
+    return compare_floats(one.test, single(x), single(y));
+  if (is_float(one.type))
+    return compare_floats(one.test, number_of(x, one.type), number_of(y, one.type));
+  if (is_signed(one.type))
+    return compare_integers(one.test, extend(x, bytes), extend(y, bytes));
+  return compare_integers(one.test, x & mask_of(bytes), y & mask_of(bytes));
+}
+
+// Of two numbers, with twice as many bits, plus `more`.
+uint64_t multiply_wide(const Instruction &one, uint64_t x, uint64_t y, uint64_t more) {
+  const unsigned bytes = size_of(one.type);
+  const uint64_t product = is_signed(one.type)
+                               ? static_cast<uint64_t>(extend(x, bytes) * extend(y, bytes))
+                               : (x & mask_of(bytes)) * (y & mask_of(bytes));
+  return (product + more) & mask_of(2 * bytes);
+}
+
 class BlockRun {
 public:
   BlockRun(const Kernel &kernel, uint32_t threads, const std::vector<uint64_t> &arguments,
@@ -555,20 +575,9 @@ private:
     case Op::Convert:
       result = convert(one, in(0));
       break;
-    case Op::Compare: {
-      const uint64_t x = in(0), y = in(1);
-      const unsigned bytes = size_of(one.type);
-      if (is_float(one.type))
-        result = one.type == Type::F32
-                     ? compare_floats(one.test, single(x), single(y))
-                     : compare_floats(one.test, number_of(x, one.type), number_of(y, one.type));
-      else if (is_signed(one.type))
-        result = compare_integers(one.test, extend(x, bytes), extend(y, bytes));
-      else
-        result = compare_integers(one.test, x & mask_of(bytes), y & mask_of(bytes));
-      slots[one.to[0]] = result;
+    case Op::Compare:
+      slots[one.to[0]] = compare(one, in(0), in(1));
       return;
-    }
     case Op::Select:
       result = in(2) & 1 ? in(0) : in(1);
       break;
@@ -595,14 +604,9 @@ private:
       break;
     }
     case Op::MulWide:
-    case Op::MadWide: {
-      const unsigned bytes = size_of(one.type);
-      const uint64_t product =
-          is_signed(one.type) ? static_cast<uint64_t>(extend(in(0), bytes) * extend(in(1), bytes))
-                              : (in(0) & mask_of(bytes)) * (in(1) & mask_of(bytes));
-      slots[one.to[0]] = (product + (one.op == Op::MadWide ? in(2) : 0)) & mask_of(2 * bytes);
+    case Op::MadWide:
+      slots[one.to[0]] = multiply_wide(one, in(0), in(1), one.op == Op::MadWide ? in(2) : 0);
       return;
-    }
     default:
       if (one.type == Type::F32)
         result = float_operation(one, single(in(0)), single(in(1)), single(in(2)));
