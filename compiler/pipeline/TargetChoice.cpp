@@ -26,13 +26,15 @@ static llvm::Error markNative(const TargetList &all, const HostMachine &host,
 static llvm::Error markNamed(const TargetList &all, llvm::StringRef name,
                              std::vector<bool> &chosen) {
   std::string known;
+  bool found = false;
   for (auto [index, target] : llvm::enumerate(all)) {
-    if (target->name() == name) {
-      chosen[index] = true;
-      return llvm::Error::success();
-    }
+    llvm::StringRef family = target->name().split(':').first;
+    if (target->name() == name || family == name)
+      found = chosen[index] = true;
     known += target->name().str() + ", ";
   }
+  if (found)
+    return llvm::Error::success();
   return makeError("--target: there is no target {0}; known are {1}native and default", quote(name),
                    known);
 }

@@ -17,7 +17,8 @@ bool runsOn(const Target &target, const HostMachine &host);
 
 // Keeps of `all` what `spec` names, in the order of `all`: names separated by
 // commas, `native` for the best one of this machine, `default` for the
-// portable set. An unknown name is an error that lists the known ones.
+// portable set. What stands before a colon names all variants with that
+// beginning. An unknown name is an error that lists the known ones.
 llvm::Expected<TargetList> chooseTargets(TargetList all, llvm::StringRef spec,
                                          const HostMachine &host);
 

@@ -67,6 +67,17 @@ uint64_t pool_bytes(const izh_context& context, size_t state) {
   return context.model->image.root.states[state] * pool_pages(context, state);
 }
 
+// On a device the weights are copies, and its free memory is the limit.
+void count_device(const izh_model& model, izh_memory* memory) {
+  const Root& root = model.image.root;
+  memory->file = root.weights_section.size + root.constants_section.size;
+  memory->file_mapped = false;
+  izh_error ignored;
+  if (device_free_bytes(model.device, &memory->limit, &ignored) != IZH_OK) memory->limit = 0;
+  // They are there already if this isn't the model's first context.
+  if (model.device_image.load(std::memory_order_acquire)) memory->limit += memory->file;
+}
+
 // Of a context whose sizes are set. Sums that are too large end at the greatest
 // number.
 izh_memory memory_of(const izh_context& context) {
@@ -86,6 +97,7 @@ izh_memory memory_of(const izh_context& context) {
   memory.file = model.image.size;
   memory.file_mapped = !model.file.copied;
   memory.limit = memory_limit();
+  if (model.device) count_device(model, &memory);
   if (__builtin_add_overflow(memory.buffers + memory.file, memory.cache, &memory.peak)) {
     memory.peak = UINT64_MAX;
   }
@@ -98,6 +110,17 @@ izh_status check_memory(const izh_context& context, izh_error* error) {
   const izh_memory memory = memory_of(context);
   const uint64_t own = memory.file_mapped ? memory.peak - memory.file : memory.peak;
   if (own <= memory.limit) return IZH_OK;
+  if (context.model->device) {
+    const DeviceInfo& device = device_info(context.model->device);
+    return fail(error, IZH_OUT_OF_MEMORY,
+                "%s needs %llu MiB of buffers, %llu MiB of cache for %u tokens and %llu MiB of "
+                "weights, but %s (%s) has %llu MiB left: ask for fewer tokens or sequences, or "
+                "close what else uses it",
+                context.model->path.data(), static_cast<Number>(memory.buffers >> 20),
+                static_cast<Number>(memory.cache >> 20), context.tokens,
+                static_cast<Number>(memory.file >> 20), device.id, device.name,
+                static_cast<Number>(memory.limit >> 20));
+  }
   char copied[64] = "";
   if (!memory.file_mapped) {
     snprintf(copied, sizeof(copied), " beside %llu MiB of the file",
@@ -131,29 +154,46 @@ izh_status make_buffers(izh_context* context, izh_error* error) {
                   context->model->path.data(), static_cast<Number>(bytes >> 20));
     }
   }
-  return context->pages.init(static_cast<uint32_t>(context->pool_pages)) ? IZH_OK
-                                                                         : no_memory(error);
+  return IZH_OK;
+}
+
+// Where the arrays of a step are in one block.
+struct InputLayout {
+  uint64_t offsets[kInputs];
+  uint64_t bytes;
+};
+
+InputLayout lay_out_inputs(const izh_context& context) {
+  const PlanFacts& plan = context.model->image.root.plan;
+  // A step names each page at most once.
+  const uint64_t counts[kInputs] = {
+      plan.max_tokens,      plan.max_tokens,    plan.max_tokens,      plan.max_outputs,
+      plan.max_tiles() * 4, context.pool_pages, plan.max_tiles() * 4, plan.max_partials * 4u,
+      plan.max_tokens * 4u, plan.max_tokens,    context.pool_pages};
+  InputLayout layout = {};
+  for (uint32_t i = 0; i < kInputs; ++i) {
+    layout.offsets[i] = layout.bytes;
+    const uint64_t lines =
+        (counts[i] * sizeof(int32_t) + kBindingAlignment - 1) / kBindingAlignment;
+    layout.bytes += lines * kBindingAlignment;
+  }
+  return layout;
+}
+
+void place_inputs(izh_context* context, void* block, const InputLayout& layout) {
+  for (uint32_t i = 0; i < kInputs; ++i) {
+    context->inputs[i] = reinterpret_cast<int32_t*>(static_cast<char*>(block) + layout.offsets[i]);
+  }
 }
 
 izh_status make_inputs(izh_context* context, izh_error* error) {
-  const PlanFacts& plan = context->model->image.root.plan;
-  // A step names each page at most once.
-  const uint64_t counts[kInputs] = {
-      plan.max_tokens,      plan.max_tokens,     plan.max_tokens,      plan.max_outputs,
-      plan.max_tiles() * 4, context->pool_pages, plan.max_tiles() * 4, plan.max_partials * 4u,
-      plan.max_tokens * 4u, plan.max_tokens,     context->pool_pages};
-  // Rounded to whole cache lines, and one more line for aligning the first.
-  constexpr uint64_t kLine = kBindingAlignment / sizeof(int32_t);
-  uint64_t total = kLine;
-  for (const uint64_t count : counts) total += (count + kLine - 1) / kLine * kLine;
+  const InputLayout layout = lay_out_inputs(*context);
+  // One more line for aligning the first.
+  const uint64_t total = (layout.bytes + kBindingAlignment) / sizeof(int32_t);
   if (!context->input_memory.resize(static_cast<size_t>(total))) return no_memory(error);
-  const uintptr_t start = reinterpret_cast<uintptr_t>(context->input_memory.data());
-  int32_t* next =
-      context->input_memory.data() + (-start & (kBindingAlignment - 1)) / sizeof(int32_t);
-  for (uint32_t i = 0; i < kInputs; ++i) {
-    context->inputs[i] = next;
-    next += (counts[i] + kLine - 1) / kLine * kLine;
-  }
+  char* start = reinterpret_cast<char*>(context->input_memory.data());
+  place_inputs(context, start + (-reinterpret_cast<uintptr_t>(start) & (kBindingAlignment - 1)),
+               layout);
   return IZH_OK;
 }
 
@@ -162,6 +202,18 @@ izh_status bind(izh_context* context, izh_error* error) {
   for (uint32_t i = 0; i < kInputs; ++i) inputs[i] = context->inputs[i];
   const Spaces spaces = {context->arena, context->pools.data(), inputs};
   return program_bind(*context->model, spaces, &context->program) ? IZH_OK : no_memory(error);
+}
+
+izh_status make_on_device(izh_context* context, izh_error* error) {
+  const Root& root = context->model->image.root;
+  const InputLayout layout = lay_out_inputs(*context);
+  Array<uint64_t> pools;
+  if (!pools.resize(root.states.size())) return no_memory(error);
+  for (size_t i = 0; i < pools.size(); ++i) pools[i] = pool_bytes(*context, i);
+  const DeviceSizes sizes = {root.plan.arena_bytes, pools.data(), layout.bytes, layout.offsets};
+  IZH_TRY(device_program_create(*context->model, sizes, &context->device, error));
+  place_inputs(context, device_program_inputs(context->device), layout);
+  return IZH_OK;
 }
 
 izh_status make_threads(izh_context* context, uint32_t threads, izh_error* error) {
@@ -204,12 +256,17 @@ void read_ahead(izh_context* context) {
 }
 
 izh_status build(izh_context* context, const izh_context_options& options, izh_error* error) {
-  if (!context->model->code.data) {
+  if (!context->model->code.data && !context->model->device) {
     return fail(error, IZH_INVALID_ARGUMENT, "%s was opened without its code",
                 context->model->path.data());
   }
   IZH_TRY(set_sizes(context, options, error));
   IZH_TRY(check_memory(*context, error));
+  if (!context->pages.init(static_cast<uint32_t>(context->pool_pages))) return no_memory(error);
+  if (context->model->device) {
+    IZH_TRY(make_on_device(context, error));
+    return make_threads(context, /*threads=*/1, error);
+  }
   read_ahead(context);
   IZH_TRY(make_buffers(context, error));
   IZH_TRY(make_inputs(context, error));
@@ -274,6 +331,7 @@ void izh_context_destroy(izh_context* context) {
   team_destroy(context->team);
   read_ahead_stop(context->read_ahead);
   while (!context->sequences.empty()) izh_sequence_destroy(context->sequences.back());
+  device_program_destroy(context->device);
   const Root& root = context->model->image.root;
   for (size_t i = 0; i < context->pools.size(); ++i) {
     pages_free(context->pools[i], pool_bytes(*context, i));

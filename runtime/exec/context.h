@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runtime/base/array.h"
+#include "runtime/exec/device_program.h"
 #include "runtime/exec/model.h"
 #include "runtime/exec/page_pool.h"
 #include "runtime/exec/program.h"
@@ -27,7 +28,8 @@ struct izh_context {
   const izh_model* model = nullptr;
   izh::Team* team = nullptr;
   izh::Program program;
-  uint32_t tokens = 0;  // capacity, of all sequences together
+  izh::DeviceProgram* device = nullptr;  // in place of the program, the arena and the pools
+  uint32_t tokens = 0;                   // capacity, of all sequences together
   uint32_t max_sequences = 0;
   uint32_t used_tokens = 0;  // sum of the sequences' lengths
   uint64_t runs = 0;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "runtime/base/status.h"
-#include "runtime/platform/cpu.h"
+#include "runtime/exec/device_image.h"
 
 namespace izh {
 namespace {
@@ -25,13 +25,13 @@ izh_status keep_reasons(izh_model* model, const Machine& machine, izh_error* err
 // `model->file` is set. What fails here leaves the rest to izh_model_close.
 izh_status open_image(izh_model* model, const char* name, const izh_model_options* options,
                       bool run, izh_error* error) {
-  IZH_TRY(device_check(error));
+  IZH_TRY(device_open(&model->device, error));
   if (!model->path.append(name, strlen(name) + 1)) {
     return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the model");
   }
   Image& image = model->image;
   IZH_TRY(image_verify(model->file.data, model->file.size, name, &image, error));
-  const Machine machine = this_machine();
+  const Machine machine = machine_of(model->device);
   IZH_TRY(variant_choose(image.root, name, machine, options, &model->variant, error));
   IZH_TRY(keep_reasons(model, machine, error));
   const SectionFacts& tokenizer = image.root.tokenizer_section;
@@ -43,6 +43,7 @@ izh_status open_image(izh_model* model, const char* name, const izh_model_option
   const SectionFacts& code = image.root.variants[model->variant].code;
   IZH_TRY(image_check_hash(image, name, "the code", code.offset, code.size, code.hash, error));
   if (!run) return IZH_OK;
+  if (model->device) return device_code_check(*model, error);
   return code_map(model->file, name, code.offset, code.size, &model->code, error);
 }
 
@@ -92,6 +93,8 @@ void izh_model_close(izh_model* model) {
   void* text = model->text.load(std::memory_order_acquire);
   void (*destroy)(void*) = model->text_destroy.load(std::memory_order_acquire);
   if (text && destroy) destroy(text);
+  device_image_destroy(model->device, model->device_image.load(std::memory_order_acquire));
+  device_close(model->device);
   code_unmap(&model->code);
   file_unmap(&model->file);
   heap_destroy(model);

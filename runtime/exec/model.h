@@ -10,11 +10,14 @@
 #include "runtime/exec/image.h"
 #include "runtime/exec/variant.h"
 #include "runtime/include/izh/izh.h"
+#include "runtime/platform/device.h"
 #include "runtime/platform/file.h"
 
 namespace izh {
 
 constexpr size_t kReasonBytes = 256;
+
+struct DeviceImage;
 
 // Opens the artifact of `size` bytes at `data` (64-byte aligned, and outliving
 // the model) as izh_model_open does. `name` stands for the path in sentences.
@@ -38,6 +41,11 @@ struct izh_model {
   // The tokenizer section; empty if the model has none. Its hash is checked,
   // its content is the text layer's to verify.
   izh::Span<const uint8_t> tokenizer;
+
+  // Where its contexts run; NULL: on the processor.
+  izh::Device* device = nullptr;
+  // What contexts on a device share, made by the first of them (device_image.h).
+  mutable std::atomic<izh::DeviceImage*> device_image{nullptr};
 
   // The text layer's own object, made at the first use: whoever wins the
   // exchange from NULL keeps it. `text_destroy` (set before the exchange) ends

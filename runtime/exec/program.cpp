@@ -24,20 +24,6 @@ void* address_of(const izh_model& model, const Spaces& spaces, const BindingFact
   return nullptr;
 }
 
-// True for a last dispatch that does nothing but fill the logits (the
-// destination is the last binding): nothing after it reads the arena, and it
-// changes no state.
-bool fills_only_logits(const Root& root, size_t index) {
-  const DispatchFacts& dispatch = root.dispatches[index];
-  if (index + 1 != root.dispatches.size() || dispatch.binding_count == 0) return false;
-  const BindingFacts* bindings = root.bindings.data() + dispatch.first_binding;
-  for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
-    if (bindings[i].space == Space::State) return false;
-  }
-  const BindingFacts& last = bindings[dispatch.binding_count - 1];
-  return last.space == Space::Arena && last.offset == root.plan.logits_offset;
-}
-
 // Kernels have no type information before their first instruction.
 #if defined(__clang__)
 __attribute__((no_sanitize("function")))
@@ -79,6 +65,17 @@ uint32_t cut(Program::Dispatch* dispatch, uint32_t threads) {
 }
 
 }  // namespace
+
+bool fills_only_logits(const Root& root, size_t index) {
+  const DispatchFacts& dispatch = root.dispatches[index];
+  if (index + 1 != root.dispatches.size() || dispatch.binding_count == 0) return false;
+  const BindingFacts* bindings = root.bindings.data() + dispatch.first_binding;
+  for (uint32_t i = 0; i < dispatch.binding_count; ++i) {
+    if (bindings[i].space == Space::State) return false;
+  }
+  const BindingFacts& last = bindings[dispatch.binding_count - 1];
+  return last.space == Space::Arena && last.offset == root.plan.logits_offset;
+}
 
 bool program_bind(const izh_model& model, const Spaces& spaces, Program* out) {
   const Root& root = model.image.root;

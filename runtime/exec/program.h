@@ -41,6 +41,11 @@ struct Program {
   int64_t params[kExtents - 1] = {};
 };
 
+// True for a last dispatch that does nothing but fill the logits (the
+// destination is the last binding): nothing after it reads the arena, and it
+// changes no state.
+bool fills_only_logits(const Root& root, size_t index);
+
 // Resolves the plan of `model`. False if there is no memory.
 [[nodiscard]] bool program_bind(const izh_model& model, const Spaces& spaces, Program* out);
 

@@ -1,5 +1,5 @@
 // izh_context_run: checks everything, takes the cache pages, then cuts the
-// inputs into steps. Nothing after the checks can fail.
+// inputs into steps. Nothing after the checks can fail but a device.
 
 #include <cstring>
 
@@ -222,18 +222,25 @@ Step fill_step(izh_context* context, const Batch& batch, Cursor* cursor) {
   return step;
 }
 
-void run_steps(izh_context* context, const Batch& batch, float* logits) {
+// One step. `logits` receives as many floats as the step has of them.
+izh_status run_step(izh_context* context, const Step& step, float* logits, izh_error* error) {
   const Root& root = context->model->image.root;
+  const size_t floats = size_t{step.outputs} * root.model.vocabulary;
+  if (context->device) return device_program_run(context->device, step, logits, floats, error);
+  program_run(&context->program, context->team, step);
   const uint8_t* rows = static_cast<const uint8_t*>(context->arena) + root.plan.logits_offset;
+  if (floats != 0) memcpy(logits, rows, floats * sizeof(float));
+  return IZH_OK;
+}
+
+izh_status run_steps(izh_context* context, const Batch& batch, float* logits, izh_error* error) {
   Cursor cursor = {0, 0};
   for (;;) {
     const Step step = fill_step(context, batch, &cursor);
-    if (step.tokens == 0) return;
-    program_run(&context->program, context->team, step);
-    const size_t floats = size_t{step.outputs} * root.model.vocabulary;
-    if (floats == 0) continue;
-    memcpy(logits, rows, floats * sizeof(float));
-    logits += floats;
+    if (step.tokens == 0) return IZH_OK;
+    IZH_TRY(run_step(context, step, logits, error));
+    if (step.outputs == 0) continue;
+    logits += size_t{step.outputs} * context->model->image.root.model.vocabulary;
   }
 }
 
@@ -250,7 +257,13 @@ izh_status izh_context_run(izh_context* context, const izh_input* inputs, uint32
   for (uint32_t i = 0; i < input_count; ++i) {
     sequence_cover(inputs[i].sequence, inputs[i].sequence->length + inputs[i].count);
   }
-  run_steps(context, batch, logits);
+  const izh_status status = run_steps(context, batch, logits, error);
+  if (status != IZH_OK) {
+    for (uint32_t i = 0; i < input_count; ++i) {
+      sequence_cut(inputs[i].sequence, inputs[i].sequence->length);
+    }
+    return status;
+  }
   for (uint32_t i = 0; i < input_count; ++i) {
     izh_sequence* sequence = inputs[i].sequence;
     sequence->length += inputs[i].count;

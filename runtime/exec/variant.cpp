@@ -19,14 +19,20 @@ bool runs_on(const VariantFacts& variant, const Machine& machine) {
 void obstacle(const VariantFacts& variant, const Machine& machine, char* out, size_t capacity) {
   out[0] = 0;
   if (strcmp(variant.arch, machine.arch) != 0) {
-    snprintf(out, capacity, "is for %s, but this machine is %s", variant.arch, machine.arch);
+    if (machine.name) {
+      snprintf(out, capacity, "is for %s, but %s was asked for, which is %s", variant.arch,
+               machine.name, machine.arch);
+    } else {
+      snprintf(out, capacity, "is for %s, but this machine is %s", variant.arch, machine.arch);
+    }
     return;
   }
   const uint64_t missing = variant.features & ~machine.features;
   if (missing == 0) return;
   char names[160];
   cpu_feature_list(missing, names, sizeof(names));
-  snprintf(out, capacity, "needs %s, which this CPU or its system does not offer", names);
+  snprintf(out, capacity, "needs %s, which %s does not offer", names,
+           machine.name ? machine.name : "this CPU or its system");
 }
 
 // "a, b, c": the names of all variants.
@@ -113,7 +119,11 @@ izh_status check_required(const Root& root, const char* name, const Machine& mac
 
 }  // namespace
 
-Machine this_machine() { return {cpu_arch(), cpu_features()}; }
+Machine machine_of(const Device* device) {
+  if (!device) return {cpu_arch(), cpu_features(), nullptr};
+  const DeviceInfo& info = device_info(device);
+  return {info.arch, info.features, info.name};
+}
 
 izh_status variant_choose(const Root& root, const char* name, const Machine& machine,
                           const izh_model_options* options, uint32_t* chosen, izh_error* error) {

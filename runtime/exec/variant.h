@@ -6,6 +6,7 @@
 
 #include "runtime/exec/root.h"
 #include "runtime/include/izh/izh.h"
+#include "runtime/platform/device.h"
 
 namespace izh {
 
@@ -13,9 +14,11 @@ namespace izh {
 struct Machine {
   const char* arch;
   uint64_t features;
+  const char* name;  // of a device; NULL: the processor
 };
 
-Machine this_machine();
+// Of this processor where `device` is NULL.
+Machine machine_of(const Device* device);
 
 // Chooses the variant of the highest rank that `machine` can run, or the one
 // that `options` force, and holds it to the features that `options` require.

@@ -171,21 +171,4 @@ void cpu_feature_list(uint64_t bits, char* out, size_t capacity) {
   }
 }
 
-izh_status device_check(izh_error* error) {
-  const char* wanted = getenv("IZH_DEVICE");
-  if (!wanted || !*wanted || strcmp(wanted, "cpu") == 0) return IZH_OK;
-  const char* const kinds[] = {"cuda", "rocm", "metal", "vulkan"};
-  for (const char* later : kinds) {
-    if (strcmp(wanted, later) == 0) {
-      return fail(error, IZH_INVALID_ARGUMENT,
-                  "IZH_DEVICE is %s, but this runtime has no support for it: set it to cpu or "
-                  "leave it out",
-                  wanted);
-    }
-  }
-  return fail(error, IZH_INVALID_ARGUMENT,
-              "IZH_DEVICE is \"%s\", but the device kinds are cpu, cuda, rocm, metal and vulkan",
-              wanted);
-}
-
 }  // namespace izh

@@ -29,7 +29,4 @@ int cpu_feature_bit(const char* name, size_t length);
 // bits without a name are written as "feature N".
 void cpu_feature_list(uint64_t bits, char* out, size_t capacity);
 
-// Refuses an IZH_DEVICE (environment) that this runtime cannot serve.
-[[nodiscard]] izh_status device_check(izh_error* error);
-
 }  // namespace izh

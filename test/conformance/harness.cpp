@@ -6,6 +6,7 @@
 #include "dialects/plan/Plan.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/schema/device_code.h"
 #include "test/conformance/remote.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/TargetParser/Host.h"
@@ -56,7 +57,11 @@ static bool isOfThisFamily(llvm::StringRef arch) {
   return arch == llvm::Triple(llvm::sys::getProcessTriple()).getArchName();
 }
 
+static bool isDevice(llvm::StringRef arch) { return arch == "nvptx64"; }
+
 bool runsHere(const Target &target) {
+  if (isDevice(target.arch()))
+    return true;
   if (!isOfThisFamily(target.arch()))
     return hasRunner(target.arch());
   return (target.requiredFeatures() & ~hostFeatures()) == 0;
@@ -116,6 +121,8 @@ void Kernel::compile(Target &target, const std::string &text) {
   ASSERT_TRUE(succeeded(blob)) << text;
   arch = target.arch().str();
   bytes = blob->bytes.size();
+  if (isDevice(arch))
+    return loadDevice(*blob);
   mapped = (bytes + 4095) / 4096 * 4096;
   void *pages = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);
@@ -126,12 +133,57 @@ void Kernel::compile(Target &target, const std::string &text) {
   entry = blob->entries.front();
 }
 
+void Kernel::loadDevice(const CodeBlob &blob) {
+  izh::schema::DeviceCode code;
+  izh::schema::DeviceKernel kernel;
+  std::memcpy(&code, blob.bytes.data(), sizeof(code));
+  std::memcpy(&kernel, blob.bytes.data() + blob.entries.front(), sizeof(kernel));
+  auto text = reinterpret_cast<const char *>(blob.bytes.data());
+  std::string error;
+  device = izh::ptx::Module::parse({text + code.text_offset, code.text_size - 1}, &error);
+  ASSERT_TRUE(device) << error;
+  deviceKernel = device->find(text + kernel.name_offset);
+  ASSERT_TRUE(deviceKernel);
+  threads = kernel.threads;
+}
+
+namespace {
+// All buffers and what the launch itself brings.
+struct Buffers : izh::ptx::Memory {
+  bool contains(uint64_t address, uint64_t size) const override {
+    auto *begin = reinterpret_cast<uint8_t *>(address);
+    auto block = liveBlocks().upper_bound(begin);
+    if (block == liveBlocks().begin())
+      return false;
+    --block;
+    return size <= block->second && size_t(begin - block->first) <= block->second - size;
+  }
+};
+} // namespace
+
+void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t begin,
+                         int64_t end) const {
+  Array<int64_t> params(std::vector<int64_t>{step.tokens, step.outputs, step.tiles, 0, 0});
+  std::vector<uint64_t> arguments;
+  for (void *binding : bindings)
+    arguments.push_back(reinterpret_cast<uint64_t>(binding));
+  arguments.push_back(reinterpret_cast<uint64_t>(params.data()));
+  arguments.push_back(begin);
+  arguments.push_back(end);
+  std::string error;
+  EXPECT_TRUE(
+      device->launch(*deviceKernel, uint32_t(end - begin), threads, arguments, Buffers(), &error))
+      << error;
+}
+
 Kernel::~Kernel() {
   if (code)
     munmap(code, mapped);
 }
 
 void Kernel::run(std::vector<void *> bindings, Step step, int64_t begin, int64_t end) const {
+  if (isDevice(arch))
+    return runOnDevice(bindings, step, begin, end);
   if (!isOfThisFamily(arch))
     return runElsewhere(bindings, step, begin, end);
   using Function = void (*)(void *const *, const int64_t *, int64_t, int64_t);

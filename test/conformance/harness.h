@@ -1,5 +1,5 @@
 // Compiles one kernel for one target and runs it in this process, or under
-// emulation (remote.h). Tests give
+// emulation (remote.h, test/ptx). Tests give
 // the kernel as text and compare buffers with references of their own; the
 // targets are those of the registry, so a new one is tested by being there.
 
@@ -7,6 +7,7 @@
 
 #include "compiler/target/Target.h"
 #include "mlir/IR/MLIRContext.h"
+#include "test/ptx/interpreter.h"
 #include "gtest/gtest.h"
 #include <cstring>
 #include <functional>
@@ -55,7 +56,7 @@ public:
   ~Kernel();
   Kernel(const Kernel &) = delete;
 
-  explicit operator bool() const { return code != nullptr; }
+  explicit operator bool() const { return code != nullptr || device != nullptr; }
   size_t codeBytes() const { return bytes; }
 
   struct Step {
@@ -67,12 +68,19 @@ public:
 
 private:
   void compile(Target &target, const std::string &text);
+  void loadDevice(const CodeBlob &blob);
+  void runOnDevice(const std::vector<void *> &bindings, Step step, int64_t begin,
+                   int64_t end) const;
   void runElsewhere(llvm::ArrayRef<void *> bindings, Step step, int64_t begin, int64_t end) const;
 
   std::string arch;
   void *code = nullptr;
   size_t bytes = 0, mapped = 0;
   uint32_t entry = 0;
+  // GPU code, its kernel and how many threads a block of it has.
+  std::unique_ptr<izh::ptx::Module> device;
+  const izh::ptx::Kernel *deviceKernel = nullptr;
+  uint32_t threads = 0;
 };
 
 // The context that kernels are parsed in, with the dialects that they use.

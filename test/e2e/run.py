@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 import arm
 import bench
 import errors
+import gpu
 import long
 import quantize
 import smollm2
@@ -38,6 +39,7 @@ PARTS = [
     ("quantize", lambda suite, tools, o: quantize.run(suite, tools)),
 ]
 SPREAD = [
+    ("gpu", lambda suite, tools, o: gpu.run(suite, tools)),
     ("tiny", lambda suite, tools, o: tiny.run(suite, tools)),
     ("long", lambda suite, tools, o: long.run(suite, tools)),
     ("sweep", lambda suite, tools, o: o.shared and sweep.run(suite, tools, o.shared, o.smollm2)),

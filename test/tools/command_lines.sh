@@ -53,6 +53,9 @@ for command in run bench logits perplexity tokenize info verify; do
   expect 2 --nonsense "$rt" $command "$folder/empty" --nonsense
   expect 2 'FILE is missing' "$rt" $command
 done
+expect 0 'cpu ' "$rt" devices
+expect 0 '"devices"' "$rt" devices --json
+expect 2 --nonsense "$rt" devices --nonsense
 expect 2 'one word too many' "$rt" info a b
 expect 2 "no command and no file 'nonsense'" "$rt" nonsense "$folder/empty" -p a
 expect 2 '-p TEXT or -f FILE' "$rt" run "$folder/empty"

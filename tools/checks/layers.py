@@ -45,7 +45,8 @@ MAY_INCLUDE = {
     # Compiler tests never need the runtime, runtime tests never the compiler.
     "test/unit/runtime": ["runtime", "test/unit/runtime", "flatbuffers", "gtest", "gmock"],
     "test/unit": ["compiler", "dialects", "targets", "runtime/schema", "flatbuffers", "gtest", "gmock", *MLIR],
-    "test/conformance": ["compiler", "dialects", "targets", "runtime/schema", "gtest", "gmock", *MLIR],
+    "test/conformance": ["compiler", "dialects", "targets", "runtime/schema", "test/ptx", "gtest", "gmock", *MLIR],
+    "test/ptx": [],
     "test": ["compiler", "dialects", "targets", "runtime", "tools", *LIBRARIES],
 }
 

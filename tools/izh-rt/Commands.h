@@ -17,5 +17,6 @@ int renderCommand(int count, char **words);
 int chatCommand(int count, char **words);
 int infoCommand(int count, char **words);
 int verifyCommand(int count, char **words);
+int devicesCommand(int count, char **words);
 
 } // namespace izh::rt

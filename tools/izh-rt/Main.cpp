@@ -33,6 +33,7 @@ const Command kCommands[] = {
     {"render", renderCommand, "prints the prompt that the chat template makes"},
     {"info", infoCommand, "tells what is in a file and which variant would run"},
     {"verify", verifyCommand, "compares every hash of a file"},
+    {"devices", devicesCommand, "lists what models can run on here"},
 };
 
 void printHelp() {

@@ -2,6 +2,7 @@
 
 #include "tools/izh-rt/Model.h"
 
+#include "runtime/platform/device.h"
 #include "runtime/platform/process.h"
 #include "tools/izh-rt/Json.h"
 
@@ -23,7 +24,8 @@ void declareModel(Arguments &arguments, ModelOptions &options) {
                  "fail unless the chosen variant uses these CPU features, separated by commas");
   arguments.choice("--load", "map|read", &options.load,
                    "map the file, or read it whole into huge pages (map)");
-  arguments.text("--device", "KIND", &options.device, "where to run; only cpu so far (cpu)");
+  static const std::string device = std::string("where to run: ") + device_kinds() + " (cpu)";
+  arguments.text("--device", "KIND", &options.device, device.c_str());
 }
 
 void declareRun(Arguments &arguments, ModelOptions &options) {

@@ -36,6 +36,8 @@ TargetList targets() {
   list.push_back(std::make_unique<FakeTarget>("plain", 0, 1, true));
   list.push_back(std::make_unique<FakeTarget>("wide", 3, 3, true));
   list.push_back(std::make_unique<FakeTarget>("odd", 4, 2, false));
+  list.push_back(std::make_unique<FakeTarget>("chip:a", 8, 1, false));
+  list.push_back(std::make_unique<FakeTarget>("chip:b", 8, 2, false));
   return list;
 }
 
@@ -52,6 +54,12 @@ std::string choose(llvm::StringRef spec, uint64_t features = 0, llvm::StringRef 
 
 TEST(TargetChoiceTest, KeepsTheOrderOfTheTableAndDropsDoubles) {
   EXPECT_EQ(choose("wide,plain, wide"), "plain wide ");
+}
+
+TEST(TargetChoiceTest, TheNameBeforeAColonStandsForAFamily) {
+  EXPECT_EQ(choose("chip"), "chip:a chip:b ");
+  EXPECT_EQ(choose("chip:b"), "chip:b ");
+  EXPECT_NE(choose("chip:").find("no target"), std::string::npos);
 }
 
 TEST(TargetChoiceTest, DefaultIsThePortableSet) {

@@ -43,9 +43,9 @@ struct Variants {
   izh_error error = {};
 };
 
-const Machine kBasic = {"x86_64", 0};
-const Machine kHaswell = {"x86_64", bitsOf("avx2") | bitsOf("fma")};
-const Machine kServer = {"x86_64", bitsOf("avx2") | bitsOf("fma") | bitsOf("avx512vnni")};
+const Machine kBasic = {"x86_64", 0, nullptr};
+const Machine kHaswell = {"x86_64", bitsOf("avx2") | bitsOf("fma"), nullptr};
+const Machine kServer = {"x86_64", bitsOf("avx2") | bitsOf("fma") | bitsOf("avx512vnni"), nullptr};
 
 TEST(VariantTest, TakesTheBestThatRuns) {
   Variants variants;

@@ -1,0 +1,141 @@
+// Checking a device's code, and bringing code and weights to the device.
+
+#include "runtime/exec/device_image.h"
+
+#include <cstring>
+
+#include "runtime/base/heap.h"
+#include "runtime/base/status.h"
+
+namespace izh {
+namespace {
+
+constexpr uint32_t kMaxThreads = 1024;
+
+// The code section of the chosen variant.
+struct Section {
+  const char* data;
+  uint64_t size;
+
+  // Whether a string begins at `offset` and ends within the section.
+  bool has_string(uint64_t offset) const {
+    return offset < size && memchr(data + offset, 0, size - offset);
+  }
+  // `record` is read whatever its place's alignment is. False if it is outside.
+  template <typename Record>
+  bool read(uint64_t offset, Record* record) const {
+    if (size < sizeof(Record) || offset > size - sizeof(Record)) return false;
+    memcpy(record, data + offset, sizeof(Record));
+    return true;
+  }
+};
+
+Section section_of(const izh_model& model) {
+  const Image& image = model.image;
+  const SectionFacts& code = image.root.variants[model.variant].code;
+  return {reinterpret_cast<const char*>(image.data + code.offset), code.size};
+}
+
+uint32_t entry_of(const Root& root, uint32_t variant, size_t kernel) {
+  return root.entries[root.variants[variant].first_entry + kernel];
+}
+
+izh_status damaged(const izh_model& model, const char* what, izh_error* error) {
+  const Root& root = model.image.root;
+  return fail(error, IZH_BAD_ARTIFACT, "the code of variant %s of %s has %s: compile it again",
+              root.variants[model.variant].name, model.path.data(), what);
+}
+
+izh_status find_kernels(const izh_model& model, DeviceImage* image, izh_error* error) {
+  const Root& root = model.image.root;
+  const Section section = section_of(model);
+  if (!image->kernels.resize(root.kernels.size())) {
+    return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the model");
+  }
+  for (size_t i = 0; i < root.kernels.size(); ++i) {
+    schema::DeviceKernel record;
+    if (!section.read(entry_of(root, model.variant, i), &record)) continue;  // checked before
+    image->kernels[i].threads = record.threads;
+    IZH_TRY(device_find(model.device, image->code, section.data + record.name_offset,
+                        &image->kernels[i].function, error));
+  }
+  return IZH_OK;
+}
+
+izh_status upload(const izh_model& model, const SectionFacts& section, const char* what,
+                  DeviceAddress* out, izh_error* error) {
+  IZH_TRY(device_alloc(model.device, section.size, what, out, error));
+  return device_upload(model.device, *out, model.image.data + section.offset, section.size, error);
+}
+
+izh_status make(const izh_model& model, DeviceImage* image, izh_error* error) {
+  const Root& root = model.image.root;
+  const Section section = section_of(model);
+  schema::DeviceCode code;
+  if (!section.read(0, &code)) return damaged(model, "no beginning", error);
+  IZH_TRY(device_load(model.device, section.data + code.text_offset, model.path.data(),
+                      &image->code, error));
+  IZH_TRY(find_kernels(model, image, error));
+  IZH_TRY(upload(model, root.weights_section, "the weights", &image->weights, error));
+  return upload(model, root.constants_section, "the constants", &image->constants, error);
+}
+
+}  // namespace
+
+izh_status device_code_check(const izh_model& model, izh_error* error) {
+  const Root& root = model.image.root;
+  const Section section = section_of(model);
+  schema::DeviceCode code;
+  if (!section.read(0, &code) || !section.has_string(code.text_offset)) {
+    return damaged(model, "no text", error);
+  }
+  for (size_t i = 0; i < root.kernels.size(); ++i) {
+    schema::DeviceKernel kernel;
+    if (!section.read(entry_of(root, model.variant, i), &kernel) ||
+        !section.has_string(kernel.name_offset)) {
+      return damaged(model, "kernels without a name", error);
+    }
+    if (kernel.threads == 0 || kernel.threads > kMaxThreads) {
+      return damaged(model, "kernels of an impossible number of threads", error);
+    }
+    for (const DispatchFacts& dispatch : root.dispatches) {
+      if (dispatch.kernel == i && dispatch.binding_count != kernel.bindings) {
+        return damaged(model, "kernels of another plan", error);
+      }
+    }
+  }
+  return IZH_OK;
+}
+
+izh_status device_image_get(const izh_model& model, const DeviceImage** out, izh_error* error) {
+  DeviceImage* image = model.device_image.load(std::memory_order_acquire);
+  if (!image) {
+    image = heap_create<DeviceImage>();
+    if (!image) return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the model");
+    const izh_status status = make(model, image, error);
+    if (status != IZH_OK) {
+      device_image_destroy(model.device, image);
+      return status;
+    }
+    DeviceImage* first = nullptr;
+    if (!model.device_image.compare_exchange_strong(first, image, std::memory_order_acq_rel)) {
+      device_image_destroy(model.device, image);
+      image = first;
+    }
+  }
+  *out = image;
+  return IZH_OK;
+}
+
+void device_image_destroy(Device* device, DeviceImage* image) {
+  if (!image) return;
+  izh_error ignored;
+  // Where this fails, so will the rest, and the process ends it all.
+  (void)device_begin(device, &ignored);
+  device_free(device, image->weights);
+  device_free(device, image->constants);
+  device_unload(device, image->code);
+  heap_destroy(image);
+}
+
+}  // namespace izh

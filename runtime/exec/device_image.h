@@ -1,0 +1,35 @@
+// What contexts on a device share: the weights there, and the kernels.
+
+#pragma once
+
+#include "runtime/base/array.h"
+#include "runtime/exec/model.h"
+#include "runtime/platform/device.h"
+#include "runtime/schema/device_code.h"
+
+namespace izh {
+
+struct DeviceKernel {
+  DeviceFunction* function;
+  uint32_t threads;  // of a block
+};
+
+struct DeviceImage {
+  DeviceAddress weights = 0;
+  DeviceAddress constants = 0;
+  DeviceCode* code = nullptr;
+  Array<DeviceKernel> kernels;  // as in the plan
+};
+
+// Checks the records of the chosen variant's code, which is a device's: after
+// this, names and text end within it and counts agree with the plan.
+[[nodiscard]] izh_status device_code_check(const izh_model& model, izh_error* error);
+
+// The model's image, made if this is the first call for it. Threads may call it
+// at the same time.
+[[nodiscard]] izh_status device_image_get(const izh_model& model, const DeviceImage** out,
+                                          izh_error* error);
+// NULL is allowed.
+void device_image_destroy(Device* device, DeviceImage* image);
+
+}  // namespace izh

@@ -1,0 +1,203 @@
+// Launches of the plan's dispatches in their order. What a step's launches
+// depend on are its counts alone: the same counts are the same launches.
+
+#include "runtime/exec/device_program.h"
+
+#include <cstring>
+
+#include "runtime/base/heap.h"
+#include "runtime/base/status.h"
+
+namespace izh {
+
+namespace {
+
+// One dispatch. A kernel's arguments are its bindings, the address of the
+// step's counts, the first unit and the end of them.
+struct Launch {
+  DeviceKernel kernel;
+  uint32_t first_argument;  // in DeviceProgram::arguments
+  uint32_t end;             // of units, in DeviceProgram::values
+  uint64_t units_each;
+  Extent extent;
+  bool only_logits;
+};
+
+}  // namespace
+
+struct DeviceProgram {
+  const izh_model* model = nullptr;
+  Device* device = nullptr;
+  DeviceAddress arena = 0;
+  DeviceAddress inputs = 0;  // the counts lie behind the arrays
+  Array<DeviceAddress> pools;
+  Array<Launch> launches;
+  Array<uint64_t> values;  // of all arguments
+  Array<void*> arguments;  // their addresses
+  void* host_inputs = nullptr;
+  uint64_t input_bytes = 0;  // of the arrays
+  StepCounts recorded = {};  // of the graph, or of the last step
+  DeviceGraph* graph = nullptr;
+};
+
+namespace {
+
+izh_status no_memory(izh_error* error) {
+  return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the context's tables");
+}
+
+uint64_t address_of(const DeviceProgram& program, const DeviceImage& image,
+                    const DeviceSizes& sizes, const BindingFacts& binding) {
+  switch (binding.space) {
+    case Space::Arena:
+      return program.arena + binding.offset;
+    case Space::Weights:
+      return image.weights + binding.offset;
+    case Space::Constants:
+      return image.constants + binding.offset;
+    case Space::State:
+      return program.pools[binding.offset];
+    case Space::Input:
+      return program.inputs + sizes.input_offsets[binding.offset];
+  }
+  return 0;
+}
+
+izh_status take_memory(DeviceProgram* program, const DeviceSizes& sizes, izh_error* error) {
+  Device* device = program->device;
+  const Root& root = program->model->image.root;
+  program->input_bytes = sizes.inputs;
+  const uint64_t bytes = sizes.inputs + sizeof(int64_t) * kExtents;
+  IZH_TRY(device_alloc(device, sizes.arena, "the buffers", &program->arena, error));
+  IZH_TRY(device_alloc(device, bytes, "the inputs", &program->inputs, error));
+  IZH_TRY(device_host_alloc(device, bytes, &program->host_inputs, error));
+  if (!program->pools.reserve(root.states.size())) return no_memory(error);
+  for (size_t i = 0; i < root.states.size(); ++i) {
+    DeviceAddress pool = 0;
+    IZH_TRY(device_alloc(device, sizes.pools[i], "the cache", &pool, error));
+    (void)program->pools.push(pool);
+  }
+  return IZH_OK;
+}
+
+izh_status bind(DeviceProgram* program, const DeviceImage& image, const DeviceSizes& sizes,
+                izh_error* error) {
+  const Root& root = program->model->image.root;
+  const size_t count = root.bindings.size() + 3 * root.dispatches.size();
+  if (!program->values.reserve(count) || !program->arguments.reserve(count) ||
+      !program->launches.reserve(root.dispatches.size())) {
+    return no_memory(error);
+  }
+  auto add = [&](uint64_t value) {
+    // Room was reserved, so the addresses stay.
+    (void)program->values.push(value);
+    (void)program->arguments.push(&program->values.back());
+  };
+  for (size_t i = 0; i < root.dispatches.size(); ++i) {
+    const DispatchFacts& facts = root.dispatches[i];
+    const uint32_t first = static_cast<uint32_t>(program->values.size());
+    for (uint32_t b = 0; b < facts.binding_count; ++b) {
+      add(address_of(*program, image, sizes, root.bindings[facts.first_binding + b]));
+    }
+    add(program->inputs + program->input_bytes);
+    add(0);
+    add(0);
+    const uint32_t end = static_cast<uint32_t>(program->values.size()) - 1;
+    (void)program->launches.push({image.kernels[facts.kernel], first, end, facts.units,
+                                  facts.extent, fills_only_logits(root, i)});
+  }
+  return IZH_OK;
+}
+
+izh_status launch_all(DeviceProgram* program, const int64_t* counts, izh_error* error) {
+  for (const Launch& launch : program->launches) {
+    uint64_t units = launch.units_each * static_cast<uint64_t>(counts[uint32_t(launch.extent)]);
+    if (launch.only_logits && counts[uint32_t(Extent::Outputs)] == 0) units = 0;
+    if (units == 0) continue;
+    program->values[launch.end] = units;
+    // In range: the loader has limited units.
+    IZH_TRY(device_launch(program->device, launch.kernel.function, static_cast<uint32_t>(units),
+                          launch.kernel.threads, program->arguments.data() + launch.first_argument,
+                          error));
+  }
+  return IZH_OK;
+}
+
+// A step whose counts are those of the step before is likely to come many times.
+izh_status launch_or_replay(DeviceProgram* program, const StepCounts& step, const int64_t* counts,
+                            izh_error* error) {
+  const bool again = memcmp(&program->recorded, &step, sizeof(step)) == 0;
+  if (!again) {
+    device_forget(program->device, program->graph);
+    program->graph = nullptr;
+    program->recorded = step;
+    return launch_all(program, counts, error);
+  }
+  if (!program->graph) {
+    IZH_TRY(device_record(program->device, error));
+    const izh_status launched = launch_all(program, counts, error);
+    // Recording ends in any case; the first failure is the one to tell.
+    izh_error second;
+    const izh_status ended =
+        device_recorded(program->device, &program->graph, launched == IZH_OK ? error : &second);
+    if (launched != IZH_OK) return launched;
+    if (ended != IZH_OK) return ended;
+  }
+  return device_replay(program->device, program->graph, error);
+}
+
+}  // namespace
+
+izh_status device_program_create(const izh_model& model, const DeviceSizes& sizes,
+                                 DeviceProgram** out, izh_error* error) {
+  *out = nullptr;
+  const DeviceImage* image = nullptr;
+  IZH_TRY(device_image_get(model, &image, error));
+  DeviceProgram* program = heap_create<DeviceProgram>();
+  if (!program) return no_memory(error);
+  program->model = &model;
+  program->device = model.device;
+  izh_status status = take_memory(program, sizes, error);
+  if (status == IZH_OK) status = bind(program, *image, sizes, error);
+  if (status == IZH_OK) status = device_wait(program->device, error);
+  if (status != IZH_OK) {
+    device_program_destroy(program);
+    return status;
+  }
+  *out = program;
+  return IZH_OK;
+}
+
+void device_program_destroy(DeviceProgram* program) {
+  if (!program) return;
+  Device* device = program->device;
+  izh_error ignored;
+  // Where this fails, so will the rest, and the process ends it all.
+  (void)device_begin(device, &ignored);
+  (void)device_wait(device, &ignored);
+  device_forget(device, program->graph);
+  for (const DeviceAddress pool : program->pools) device_free(device, pool);
+  device_free(device, program->arena);
+  device_free(device, program->inputs);
+  device_host_free(device, program->host_inputs);
+  heap_destroy(program);
+}
+
+void* device_program_inputs(DeviceProgram* program) { return program->host_inputs; }
+
+izh_status device_program_run(DeviceProgram* program, const StepCounts& step, float* logits,
+                              size_t floats, izh_error* error) {
+  Device* device = program->device;
+  const int64_t counts[kExtents] = {1,          step.tokens, step.outputs,
+                                    step.tiles, step.merges, step.sequences};
+  char* host = static_cast<char*>(program->host_inputs);
+  memcpy(host + program->input_bytes, counts + 1, sizeof(counts) - sizeof(counts[0]));
+  IZH_TRY(device_begin(device, error));
+  IZH_TRY(device_send(device, program->inputs, host, program->input_bytes + sizeof(counts), error));
+  IZH_TRY(launch_or_replay(program, step, counts, error));
+  const uint64_t offset = program->model->image.root.plan.logits_offset;
+  if (floats == 0) return device_wait(device, error);
+  return device_download(device, logits, program->arena + offset, floats * sizeof(float), error);
+}
+
+}  // namespace izh

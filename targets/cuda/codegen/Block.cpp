@@ -1,0 +1,128 @@
+// Threads, shuffles and shared memory as calls of NVVM intrinsics.
+
+#include "targets/cuda/codegen/Block.h"
+
+namespace izhc::cuda {
+
+using namespace mlir;
+
+static constexpr int64_t kSharedSpace = 3;
+
+Block::Block(KernelFrameBase frame, int64_t threads)
+    : KernelFrameBase(std::move(frame)), threads(threads) {
+  thread = number("llvm.nvvm.read.ptx.sreg.tid.x");
+  lane = k.rem(thread, kWarp);
+  warp = k.div(thread, kWarp);
+  unit = k.add(begin, number("llvm.nvvm.read.ptx.sreg.ctaid.x"));
+}
+
+Value Block::call(Type type, llvm::StringRef name, llvm::ArrayRef<Value> operands) {
+  return LLVM::CallIntrinsicOp::create(k.builder, k.loc, type, k.builder.getStringAttr(name),
+                                       operands)
+      .getResult(0);
+}
+
+void Block::call(llvm::StringRef name, llvm::ArrayRef<Value> operands) {
+  LLVM::CallIntrinsicOp::create(k.builder, k.loc, k.builder.getStringAttr(name), operands);
+}
+
+Value Block::number(llvm::StringRef specialRegister) {
+  return k.extendU(call(k.i32(), specialRegister, {}), k.i64());
+}
+
+Value Block::shared(int64_t bytes) {
+  auto module = k.builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  int64_t count =
+      std::distance(module.getOps<LLVM::GlobalOp>().begin(), module.getOps<LLVM::GlobalOp>().end());
+  std::string name = "izh_shared_" + std::to_string(count);
+  auto space = LLVM::LLVMPointerType::get(k.builder.getContext(), kSharedSpace);
+  Value there = LLVM::AddressOfOp::create(k.builder, k.loc, space, name);
+  {
+    OpBuilder::InsertionGuard guard(k.builder);
+    k.builder.setInsertionPointToStart(module.getBody());
+    LLVM::GlobalOp::create(k.builder, k.loc, LLVM::LLVMArrayType::get(k.i8(), bytes),
+                           /*isConstant=*/false, LLVM::Linkage::Internal, name, Attribute(),
+                           /*alignment=*/16, kSharedSpace);
+  }
+  return LLVM::AddrSpaceCastOp::create(k.builder, k.loc, k.ptr(), there);
+}
+
+void Block::barrier() { call("llvm.nvvm.barrier.cta.sync.aligned.all", {k.constInt(k.i32(), 0)}); }
+void Block::syncWarp() { call("llvm.nvvm.bar.warp.sync", {k.constInt(k.i32(), -1)}); }
+
+void Block::forThreads(Value count, llvm::function_ref<void(Value)> body) {
+  k.loop(thread, count, k.constI64(threads), {}, [&](Value i, llvm::ArrayRef<Value>) {
+    body(i);
+    return Values();
+  });
+}
+void Block::forThreads(int64_t count, llvm::function_ref<void(Value)> body) {
+  forThreads(k.constI64(count), body);
+}
+void Block::forLanes(int64_t count, llvm::function_ref<void(Value)> body) {
+  k.loop(lane, k.constI64(count), k.constI64(kWarp), {}, [&](Value i, llvm::ArrayRef<Value>) {
+    body(i);
+    return Values();
+  });
+}
+
+Value Block::exchange(Value value, int64_t mask) {
+  Value all = k.constInt(k.i32(), -1), last = k.constInt(k.i32(), 31);
+  bool isFloat = isa<FloatType>(value.getType());
+  return call(value.getType(),
+              isFloat ? "llvm.nvvm.shfl.sync.bfly.f32" : "llvm.nvvm.shfl.sync.bfly.i32",
+              {all, value, k.constInt(k.i32(), mask), last});
+}
+
+Value Block::warpSum(Value value) {
+  for (int64_t mask = kWarp / 2; mask; mask /= 2)
+    value = k.add(value, exchange(value, mask));
+  return value;
+}
+
+Value Block::warpMax(Value value) {
+  for (int64_t mask = kWarp / 2; mask; mask /= 2)
+    value = k.max(value, exchange(value, mask));
+  return value;
+}
+
+Value Block::blockSum(Value value) {
+  value = warpSum(value);
+  if (warps() == 1)
+    return value;
+  Value sums = shared(4 * warps());
+  k.ifThen(k.equal(lane, k.constI64(0)), [&] { storeFloat(k, value, sums, warp); });
+  barrier();
+  Value total;
+  for (int64_t i = 0; i < warps(); ++i) {
+    Value one = k.load(k.f32(), k.at(sums, 4 * i), 4);
+    total = total ? k.add(total, one) : one;
+  }
+  // The sums may be written again by the next call.
+  barrier();
+  return total;
+}
+
+Value Block::dot4(Value acc, Value codes, Value values, bool signedCodes) {
+  Type i32 = k.i32();
+  return call(i32, signedCodes ? "llvm.nvvm.idp4a.s.s" : "llvm.nvvm.idp4a.u.s",
+              {codes, values, acc});
+}
+
+Value Block::permute(Value low, Value high, Value selector) {
+  return call(k.i32(), "llvm.nvvm.prmt", {low, high, selector});
+}
+
+Value Block::roundToInt(Value value) { return call(k.i32(), "llvm.nvvm.f2i.rn", {value}); }
+
+Value Block::rowOf(Value buffer, Value row) {
+  return k.at(address(buffer), k.mul(row, 4 * widthOf(buffer)));
+}
+
+Value normFactor(KernelBuilder &k, Value squares, int64_t count, double eps, double factor) {
+  Value mean = k.div(squares, k.constFloat(k.f32(), double(count)));
+  Value root = k.sqrt(k.add(mean, k.constFloat(k.f32(), eps)));
+  return k.div(k.constFloat(k.f32(), factor), root);
+}
+
+} // namespace izhc::cuda

@@ -1,0 +1,82 @@
+// A block of threads under construction: each kernel is launched with one block
+// for every unit of work, and the threads of the block share that unit.
+// Writes NVVM intrinsics through LLVM's dialect.
+
+#pragma once
+
+#include "compiler/target/KernelFrame.h"
+
+namespace izhc::cuda {
+
+constexpr int64_t kWarp = 32;
+
+struct Block : KernelFrameBase {
+  using Value = mlir::Value;
+  using Values = KernelBuilder::Values;
+
+  // `frame` has all but begin and end, which are the unit of this block.
+  Block(KernelFrameBase frame, int64_t threads);
+
+  int64_t threads;
+  int64_t warps() const { return threads / kWarp; }
+  // All i64; of the thread in the block, the lane in its warp, the warp.
+  Value thread, lane, warp;
+  Value unit; // the same for all threads
+
+  // Memory that all threads of the block share, aligned to 16 bytes.
+  Value shared(int64_t bytes);
+  // Waits for all threads of the block (or warp); what they wrote is then seen.
+  void barrier();
+  void syncWarp();
+
+  // for (i = start; i < count; i += step), for the threads of the block or the
+  // lanes of the warp.
+  void forThreads(Value count, llvm::function_ref<void(Value i)> body);
+  void forThreads(int64_t count, llvm::function_ref<void(Value i)> body);
+  void forLanes(int64_t count, llvm::function_ref<void(Value i)> body);
+
+  // What the lane whose number differs in the bits `mask` has; i32 or f32.
+  Value exchange(Value value, int64_t mask);
+  // Of all lanes, in every lane and in an order that depends on nothing.
+  Value warpSum(Value value);
+  Value warpMax(Value value);
+  // Of all threads; with barriers, so all threads have to call it.
+  Value blockSum(Value value);
+
+  // acc + four products of bytes; `values` are signed.
+  Value dot4(Value acc, Value codes, Value values, bool signedCodes);
+  // Four bytes out of the eight of low and high, chosen by `selector`'s nibbles.
+  Value permute(Value low, Value high, Value selector);
+
+  // f32 -> i32, half to even. Not by KernelBuilder's addition of a large number:
+  // ptxas takes a byte stored of its sum for one that is still to be converted.
+  Value roundToInt(Value value);
+
+  // Row `row` of a `memref<?xWxf32>`, and its width.
+  Value rowOf(Value buffer, Value row);
+  static int64_t widthOf(Value buffer) {
+    return llvm::cast<mlir::MemRefType>(buffer.getType()).getDimSize(1);
+  }
+
+private:
+  Value call(mlir::Type type, llvm::StringRef name, llvm::ArrayRef<Value> operands);
+  void call(llvm::StringRef name, llvm::ArrayRef<Value> operands);
+  Value number(llvm::StringRef specialRegister);
+};
+
+// Element `i` of an array of floats, or of 32-bit integers as i64.
+inline mlir::Value loadFloat(KernelBuilder &k, mlir::Value array, mlir::Value i) {
+  return k.load(k.f32(), k.at(array, k.mul(i, 4)), 4);
+}
+inline void storeFloat(KernelBuilder &k, mlir::Value value, mlir::Value array, mlir::Value i) {
+  k.store(value, k.at(array, k.mul(i, 4)), 4);
+}
+inline mlir::Value loadIndex(KernelBuilder &k, mlir::Value array, mlir::Value i) {
+  return k.extendS(k.load(k.i32(), k.at(array, k.mul(i, 4)), 4), k.i64());
+}
+
+// factor / sqrt(squares / count + eps)
+mlir::Value normFactor(KernelBuilder &k, mlir::Value squares, int64_t count, double eps,
+                       double factor);
+
+} // namespace izhc::cuda

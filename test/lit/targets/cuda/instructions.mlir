@@ -1,0 +1,33 @@
+// RUN: izh-opt %s -o %t --izh-print-assembly=target=cuda:sm_80 | FileCheck %s --check-prefixes=ALL,AMPERE
+// RUN: izh-opt %s -o %t --izh-print-assembly=target=cuda:sm_90 | FileCheck %s --check-prefixes=ALL,HOPPER
+
+// A kernel is an entry that takes its bindings one by one, then the counts of
+// the step and two numbers of units. Four codes are multiplied at a time, read
+// straight from global memory; nothing is left to a library.
+
+!a = !pack.act<64 x block32, sums false, corr32 [8], corr16 []>
+!w = !pack.weight<16 x 64, "q4_0">
+
+// AMPERE: .version 7.0
+// AMPERE: .target sm_80
+// HOPPER: .version 7.8
+// HOPPER: .target sm_90
+// ALL-NOT: .extern
+// ALL: .visible .entry nibbles(
+// ALL-NEXT: .param .u64 .ptr
+// ALL-NEXT: .param .u64 .ptr
+// ALL-NEXT: .param .u64 .ptr
+// ALL-NEXT: .param .u64 .ptr
+// ALL-NEXT: .param .u64 nibbles_param_4
+// ALL-NEXT: .param .u64 nibbles_param_5
+// ALL: .reqntid 128
+// ALL-NOT: ld.b32
+// ALL: ld.global.b32
+// ALL: dp4a.u32.s32
+// ALL: shfl.sync.bfly
+// ALL: bar.sync
+// ALL: st.global.b32
+// ALL-NOT: .extern
+plan.kernel @nibbles(%a: !a, %w: !w, %o: memref<?x16xf32>) {
+  pack.matmul %a weights(%w) into %o : (!a, !w, memref<?x16xf32>) -> ()
+}
