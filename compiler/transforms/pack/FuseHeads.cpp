@@ -87,6 +87,9 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
       return rewriter.notifyMatchFailure(op, "keys and values differ in size");
     if (!fits(type, bits))
       return rewriter.notifyMatchFailure(op, "the heads can't be cut into blocks");
+    // Their queries would not be rotated as the keys are.
+    if (bits < 16 && !append.getResult().hasOneUse())
+      return rewriter.notifyMatchFailure(op, "other layers read a cache of codes");
     HeadChain q = chainOf(op.getQueries()), k = chainOf(append.getKeys()),
               v = chainOf(append.getValues());
     if (const char *reason = obstacle(q, k, v, dim))

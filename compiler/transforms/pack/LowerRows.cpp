@@ -305,6 +305,12 @@ struct LowerDeltaRule : OpRewritePattern<lm::DeltaRuleOp> {
   }
 };
 
+bool isRead(lm::StateOp cache) {
+  return llvm::any_of(cache->getUsers(), [](mlir::Operation *user) {
+    return llvm::any_of(user->getUsers(), llvm::IsaPred<lm::AttentionOp>);
+  });
+}
+
 struct LowerRows : impl::LowerRowsBase<LowerRows> {
   using LowerRowsBase::LowerRowsBase;
 
@@ -312,7 +318,17 @@ struct LowerRows : impl::LowerRowsBase<LowerRows> {
     bool fit = true;
     getOperation().walk([&](lm::StateOp op) {
       auto type = llvm::dyn_cast<lm::KvCacheType>(op.getType());
-      if (!type || fits(type, cacheBits))
+      // One complaint tells enough.
+      if (!type || !fit)
+        return;
+      if (fits(type, cacheBits) && cacheBits < 16 && isRead(op)) {
+        // Codes are kept of keys that are rotated, and only pack.matmul_heads
+        // rotates queries.
+        fit = false;
+        op.emitError("has queries, keys and values that are no plain products turned alike, which "
+                     "this type of cache needs: compile without --kv");
+      }
+      if (fits(type, cacheBits))
         return;
       fit = false;
       op.emitError("has heads of ")
