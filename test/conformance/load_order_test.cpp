@@ -47,6 +47,9 @@ int64_t loadsInOrder(Target &target, const std::string &text) {
 
 TEST(LoadOrderTest, ProductsOfEveryFormatLoadWeightsInTheOrderOfAddresses) {
   for (const auto &target : allTargets()) {
+    // Threads of a GPU make one stream together; its assembler orders loads.
+    if (target->arch() == "nvptx64")
+      continue;
     for (const FormatSpec *format : allFormats()) {
       std::vector<pack::ActType> acts = {floatActs(kCols)};
       if (format->kind == ElementKind::Quantized)
