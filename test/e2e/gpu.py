@@ -23,7 +23,7 @@ MODELS = {
     "floats": ["--arch=qwen3", "--kind=f16", "--override=attn_output=bf16", "--override=ffn_down=f32", "--layers=1"],
     "odd sizes": ["--arch=qwen2", "--kind=q4_0", "--layers=1", *ODD],
     "experts": ["--arch=qwen3moe", "--kind=q4_0", "--layers=1", *MIXTURE],
-    "states": ["--arch=lfm2", "--kind=f16"],
+    "states": ["--arch=lfm2", "--kind=f16", "--layers=4"],
 }
 
 
