@@ -6,6 +6,7 @@
 #include "compiler/formats/Recipes.h"
 #include "compiler/import/BitBudget.h"
 #include "compiler/import/EncodingReader.h"
+#include "compiler/import/ExportKeys.h"
 #include "compiler/import/Importance.h"
 #include "compiler/support/Error.h"
 
@@ -101,11 +102,7 @@ std::vector<ExportKey> QuantizedSource::exportKeys() const {
     return keys;
   auto number = [&](llvm::StringRef name, uint32_t value) {
     llvm::erase_if(keys, [&](const ExportKey &key) { return key.name == name; });
-    // Type 4: an integer of 32 bits.
-    ExportKey key{name, {4, 0, 0, 0}};
-    for (int i = 0; i < 4; ++i)
-      key.value.push_back(static_cast<uint8_t>(value >> 8 * i));
-    keys.push_back(std::move(key));
+    keys.push_back(exportNumber(name, value));
   };
   if (fileType)
     number("general.file_type", *fileType);
