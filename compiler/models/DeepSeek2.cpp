@@ -160,15 +160,6 @@ constexpr TensorRule kTensors[] = {
      nullptr, heads},
 };
 
-llvm::ArrayRef<TensorRule> others() {
-  static const std::vector<TensorRule> rules = [] {
-    std::vector<TensorRule> all = expertTensors().vec();
-    llvm::append_range(all, decoderTensors());
-    return all;
-  }();
-  return rules;
-}
-
 void keys(FolderKeys &keys) {
   decoderKeys(keys);
   expertKeys(keys);
@@ -196,7 +187,7 @@ void keys(FolderKeys &keys) {
 
 static constexpr llvm::StringRef kNames[] = {"deepseek2"};
 static constexpr llvm::StringRef kTypes[] = {"deepseek_v3"};
-static const FolderMap kFolder = {kTypes, "deepseek2", kTensors, others, keys};
+static const FolderMap kFolder = {kTypes, "deepseek2", kTensors, mixtureTensors, keys};
 extern const ModelSpec kDeepSeek2;
 const ModelSpec kDeepSeek2 = {kNames, build, &kFolder};
 

@@ -24,15 +24,6 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
   });
 }
 
-static llvm::ArrayRef<TensorRule> others() {
-  static const std::vector<TensorRule> rules = [] {
-    std::vector<TensorRule> all = expertTensors().vec();
-    llvm::append_range(all, decoderTensors());
-    return all;
-  }();
-  return rules;
-}
-
 static void keys(FolderKeys &keys) {
   decoderKeys(keys);
   expertKeys(keys);
@@ -43,7 +34,7 @@ static constexpr TensorRule kTensors[] = {
 };
 static constexpr llvm::StringRef kNames[] = {"glm4moe"};
 static constexpr llvm::StringRef kTypes[] = {"glm4_moe"};
-static const FolderMap kFolder = {kTypes, "glm4moe", kTensors, others, keys};
+static const FolderMap kFolder = {kTypes, "glm4moe", kTensors, mixtureTensors, keys};
 extern const ModelSpec kGlm4Moe;
 const ModelSpec kGlm4Moe = {kNames, build, &kFolder};
 

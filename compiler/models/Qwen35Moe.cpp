@@ -41,8 +41,7 @@ static llvm::ArrayRef<TensorRule> others() {
         {"blk.*.ffn_up_exps.weight", "model.layers.*.mlp.experts.gate_up_proj", Change::None, ups},
         {"blk.*.ffn_down_exps.weight", "model.layers.*.mlp.experts.down_proj"},
     };
-    llvm::append_range(all, expertTensors());
-    llvm::append_range(all, decoderTensors());
+    llvm::append_range(all, mixtureTensors());
     return all;
   }();
   return rules;

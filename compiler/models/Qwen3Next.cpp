@@ -17,15 +17,6 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
   });
 }
 
-static llvm::ArrayRef<TensorRule> others() {
-  static const std::vector<TensorRule> rules = [] {
-    std::vector<TensorRule> all = expertTensors().vec();
-    llvm::append_range(all, decoderTensors());
-    return all;
-  }();
-  return rules;
-}
-
 static void keys(FolderKeys &keys) {
   decoderKeys(keys);
   deltaKeys(keys);
@@ -34,7 +25,7 @@ static void keys(FolderKeys &keys) {
 
 static constexpr llvm::StringRef kNames[] = {"qwen3next"};
 static constexpr llvm::StringRef kTypes[] = {"qwen3_next"};
-static const FolderMap kFolder = {kTypes, "qwen3next", deltaTensors(), others, keys};
+static const FolderMap kFolder = {kTypes, "qwen3next", deltaTensors(), mixtureTensors, keys};
 extern const ModelSpec kQwen3Next;
 const ModelSpec kQwen3Next = {kNames, build, &kFolder};
 

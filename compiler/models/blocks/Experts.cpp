@@ -1,6 +1,8 @@
 // Reads the mixture's numbers and builds router, experts and the shared part.
 
 #include "compiler/models/blocks/Experts.h"
+#include "compiler/models/blocks/DecoderFolder.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace izhc {
 
@@ -148,6 +150,15 @@ llvm::ArrayRef<TensorRule> expertTensors() {
       {"", "model.layers.*.hnorm.weight"},
       {"", "model.layers.*.shared_head.**"},
   };
+  return rules;
+}
+
+llvm::ArrayRef<TensorRule> mixtureTensors() {
+  static const std::vector<TensorRule> rules = [] {
+    std::vector<TensorRule> all = expertTensors().vec();
+    llvm::append_range(all, decoderTensors());
+    return all;
+  }();
   return rules;
 }
 

@@ -47,6 +47,8 @@ llvm::SmallVector<mlir::Value, 2> mixture(ModelBuilder &builder, const Experts &
 // What the router, experts and shared part are called in published folders, and
 // the keys of their sizes.
 llvm::ArrayRef<TensorRule> expertTensors();
+// These and decoderTensors.
+llvm::ArrayRef<TensorRule> mixtureTensors();
 void expertKeys(FolderKeys &keys);
 
 } // namespace izhc
