@@ -13,7 +13,6 @@
 #include "compiler/support/Error.h"
 #include "compiler/tokenizers/ChatTemplate.h"
 #include "compiler/tokenizers/TokenizerKeys.h"
-#include "compiler/tokenizers/Tokenizers.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
@@ -85,10 +84,6 @@ private:
         return quantized.takeError();
       source = std::move(*quantized);
     }
-    auto bytes = buildTokenizer(*source, options.preTokenizer);
-    if (!bytes)
-      return bytes.takeError();
-    tokenizer = std::move(*bytes);
     auto chatTemplate = readChatTemplate(*source);
     if (!chatTemplate)
       return chatTemplate.takeError();
@@ -156,13 +151,14 @@ private:
         recipeText()};
     lap("wait for the hash");
     std::vector<uint8_t> gguf = exportTable();
-    auto sizes = emit::writeArtifact(
-        options.output,
-        {report.plan, report.facts, provenance, variants, tokenizer, tensors, options.threads,
-         [&](uint64_t written, uint64_t total) {
-           progress("packing weights", kAfterCode + (1 - kAfterCode) * written / total);
-         },
-         gguf});
+    auto sizes = emit::writeArtifact(options.output,
+                                     {report.plan, report.facts, provenance, variants,
+                                      options.tokenizer, tensors, options.threads,
+                                      [&](uint64_t written, uint64_t total) {
+                                        progress("packing weights",
+                                                 kAfterCode + (1 - kAfterCode) * written / total);
+                                      },
+                                      gguf});
     if (!sizes)
       return sizes.takeError();
     report.sizes = *sizes;
@@ -175,7 +171,7 @@ private:
     std::vector<ExportKey> keys;
     // A folder has its tokenizer in files beside.
     if (source->companion("config.json")) {
-      keys = tokenizerKeys(tokenizer, report.facts.chatTemplate);
+      keys = tokenizerKeys(options.tokenizer, report.facts.chatTemplate);
       if (keys.empty())
         return {};
     }
@@ -229,7 +225,6 @@ private:
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   std::unique_ptr<ModelSource> source;
   std::future<std::string> hash;
-  std::vector<uint8_t> tokenizer;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<emit::Variant> variants;
   CompileReport report;

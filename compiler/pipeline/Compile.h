@@ -30,8 +30,8 @@ struct CompileOptions {
   QuantizeOptions quantize;
   // Of a value in the caches: 16, 8 or 4.
   int64_t cacheBits = 16;
-  // Overrides the model's metadata; empty: as it says.
-  std::string preTokenizer;
+  // The model's tokenizer section (buildTokenizer); empty: it has none.
+  std::vector<uint8_t> tokenizer;
   // One of stageNames(), or empty. `ir` receives the text.
   std::string printIrAfter;
   llvm::raw_ostream *ir = nullptr;

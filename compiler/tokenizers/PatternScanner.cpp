@@ -17,6 +17,8 @@ namespace {
 constexpr size_t kMaxSteps = 4096;
 constexpr size_t kMaxTransitions = 1 << 16;
 constexpr unsigned kMaxClasses = 250;
+// Places of a pattern that are looked at to make its table: about a second.
+constexpr uint64_t kMaxWork = 1 << 27;
 
 struct Step {
   enum Kind { Take, Look, Fork, Match } kind;
@@ -120,19 +122,20 @@ private:
 class TableBuilder {
 public:
   TableBuilder(const Program &program, unsigned symbols)
-      : steps(program.steps), symbols(symbols), seen(steps.size()) {
+      : steps(program.steps), symbols(symbols), seen(steps.size()), listed(steps.size()) {
     number({});
     number({program.start});
   }
 
-  // Empty if it gets too large.
-  std::vector<uint16_t> run() {
+  // Empty if it gets too large; `work` is what may still be done.
+  std::vector<uint16_t> run(uint64_t &work) {
     for (size_t state = 0; state < states.size(); ++state) {
-      if ((state + 1) * symbols > kMaxTransitions)
+      if ((state + 1) * symbols > kMaxTransitions || work < looked)
         return {};
       for (unsigned symbol = 0; symbol < symbols; ++symbol)
         table.push_back(transition(states[state], symbol));
     }
+    work -= looked;
     return std::move(table);
   }
 
@@ -147,20 +150,23 @@ private:
   }
 
   uint16_t transition(Places from, unsigned symbol) {
-    llvm::fill(seen, false);
+    ++round;
     Places to, stack(from.rbegin(), from.rend());
     bool match = false;
     while (!stack.empty() && !match) {
       unsigned at = stack.back();
       stack.pop_back();
-      if (seen[at])
+      ++looked;
+      if (seen[at] == round)
         continue;
-      seen[at] = true;
+      seen[at] = round;
       const Step &step = steps[at];
       switch (step.kind) {
       case Step::Take:
-        if (step.symbols[symbol] && !llvm::is_contained(to, step.next))
+        if (step.symbols[symbol] && listed[step.next] != round) {
+          listed[step.next] = round;
           to.push_back(step.next);
+        }
         break;
       case Step::Look:
         if (step.symbols[symbol])
@@ -179,7 +185,10 @@ private:
 
   const std::vector<Step> &steps;
   unsigned symbols;
-  std::vector<bool> seen;
+  // The round in which a step was looked at, and in which it was listed.
+  std::vector<uint32_t> seen, listed;
+  uint32_t round = 0;
+  uint64_t looked = 0;
   std::vector<Places> states;
   std::map<Places, unsigned> numbers;
   std::vector<uint16_t> table;
@@ -205,10 +214,11 @@ PatternScanners izhc::buildScanners(llvm::ArrayRef<std::string> patterns) {
   if (!classes || sets.size() > 64)
     return scanners;
   scanners.classes = std::move(*classes);
+  uint64_t work = kMaxWork;
   for (auto [tree, table] : llvm::zip(trees, scanners.tables)) {
     Program program(scanners.classes);
     if (tree && program.build(*tree))
-      table = TableBuilder(program, scanners.symbols()).run();
+      table = TableBuilder(program, scanners.symbols()).run(work);
   }
   return scanners;
 }

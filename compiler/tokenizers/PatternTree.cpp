@@ -63,7 +63,9 @@ private:
     else if (!braces(repeat))
       return std::nullopt;
     repeat.lazy = left.consume_front("?");
-    // Possessive ones and quantifiers of quantifiers.
+    if (!repeat.lazy && node->kind == PatternNode::Set && left.consume_front("+"))
+      return possessive(repeat, std::move(*node));
+    // Other possessive ones and quantifiers of quantifiers.
     if (!left.empty() && llvm::StringRef("?*+{").contains(left[0]))
       return std::nullopt;
     bool looks = node->kind == PatternNode::Ahead || node->kind == PatternNode::NotAhead ||
@@ -72,6 +74,32 @@ private:
       return std::nullopt;
     repeat.parts.push_back(std::move(*node));
     return repeat;
+  }
+
+  // As many as there are, and never fewer: a smaller number than the largest one
+  // only counts where the set's character doesn't follow.
+  static Node possessive(PatternNode repeat, PatternNode set) {
+    PatternNode end = set;
+    end.kind = PatternNode::NotAhead;
+    repeat.parts.push_back(std::move(set));
+    if (repeat.least == repeat.most)
+      return repeat;
+    PatternNode fewer;
+    if (repeat.most == PatternNode::kEndless) {
+      fewer.parts.push_back(std::move(repeat));
+      fewer.parts.push_back(std::move(end));
+      return fewer;
+    }
+    PatternNode most = repeat;
+    most.least = most.most;
+    if (--repeat.most > 0)
+      fewer.parts.push_back(std::move(repeat));
+    fewer.parts.push_back(std::move(end));
+    PatternNode all;
+    all.kind = PatternNode::Choice;
+    all.parts.push_back(std::move(most));
+    all.parts.push_back(std::move(fewer));
+    return all;
   }
 
   bool braces(PatternNode &repeat) {

@@ -1,5 +1,6 @@
 // A pattern's syntax, as far as tables can be made of it: sets of characters,
-// groups, alternatives, quantifiers and looking one character ahead.
+// groups, alternatives, quantifiers (possessive ones of sets) and looking one
+// character ahead.
 
 #pragma once
 

@@ -201,6 +201,7 @@ private:
       if (*id < 0)
         return wrong("the post_processor adds {0}, which is no token", quote(*name));
     }
+    tables.leftmostSpecials = true;
     tables.addBos = !pipeline.before.empty();
     tables.addEos = !pipeline.after.empty();
     return llvm::Error::success();

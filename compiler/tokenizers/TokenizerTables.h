@@ -38,10 +38,11 @@ struct TokenizerTables {
   bool splitSpaces = false;
   bool fuseUnknown = false;
   std::vector<TextStep> steps;
-  std::vector<uint64_t> prefixes;
+  std::vector<uint64_t> pieces;
   std::vector<double> preciseScores;
   double unknownScore = 0;
   bool userDefinedInside = false;
+  bool leftmostSpecials = false;
   uint32_t longestWord = 100;
   // Special tokens that take the blanks beside them: bits 1 (left) and 2 (right).
   llvm::DenseMap<uint32_t, uint8_t> strips;
@@ -100,8 +101,6 @@ llvm::Error addCharsmap(llvm::Twine where, std::string map, TokenizerTables &tab
 bool isCharsmap(llvm::StringRef map);
 // One space at a time, none at the ends.
 void dropExtraSpaces(TokenizerTables &tables);
-// The filter of all starts of the tokens `ids`.
-void fillPrefixes(llvm::ArrayRef<uint32_t> ids, TokenizerTables &tables);
 // Everything but steps and flags. User-defined tokens that are inside compete by
 // scores, which this sets, and are not cut out of texts.
 llvm::Error fillUnigram(const ModelSource &source, Vocabulary &vocabulary, bool userDefinedInside,
@@ -117,6 +116,11 @@ llvm::Expected<TokenizerTables> buildUnigram(const ModelSource &source, Vocabula
 llvm::Expected<TokenizerTables> buildWordPiece(const ModelSource &source, Vocabulary &vocabulary,
                                                llvm::StringRef preTokenizer);
 
+// The trie of the texts of `ids` (distinct, not empty) with their ids. Fails if
+// looking for them at every place of a text could take long.
+llvm::Expected<std::vector<uint64_t>> buildTokenTrie(const ModelSource &source,
+                                                     llvm::ArrayRef<std::string> texts,
+                                                     llvm::ArrayRef<uint32_t> ids);
 // The slots of `ids` (of distinct texts), keyed by `texts`.
 llvm::Expected<std::vector<uint32_t>> buildTokenSlots(const ModelSource &source,
                                                       llvm::ArrayRef<std::string> texts,

@@ -3,10 +3,13 @@
 
 #include "compiler/tokenizers/Tokenizers.h"
 #include "compiler/support/Error.h"
+#include "compiler/tokenizers/ByteTrie.h"
 #include "compiler/tokenizers/PatternScanner.h"
 #include "compiler/tokenizers/SlotTable.h"
 #include "compiler/tokenizers/TokenizerTables.h"
+#include "runtime/schema/byte_trie.h"
 #include "runtime/schema/tokenizer_hash.h"
+#include "runtime/schema/tokenizer_limits.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ConvertUTF.h"
 
@@ -71,8 +74,31 @@ writeSteps(const TokenizerTables &tables, flatbuffers::FlatBufferBuilder &builde
   return builder.CreateVector(written);
 }
 
+// The tables of all patterns. What needs more than one look at a character is
+// refused: there are texts that it would take hours for.
+llvm::Expected<PatternScanners> makeScanners(const ModelSource &source,
+                                             llvm::ArrayRef<std::string> patterns) {
+  if (patterns.size() > schema::kMaxPatterns)
+    return makeError("{0}: text is cut by {1} patterns, at most {2} can be used", source.fileName(),
+                     patterns.size(), schema::kMaxPatterns);
+  for (const std::string &pattern : patterns)
+    if (pattern.size() > schema::kMaxPatternBytes)
+      return makeError("{0}: the pattern {1} has {2} bytes, at most {3} can be used",
+                       source.fileName(), quote(pattern), pattern.size(), schema::kMaxPatternBytes);
+  PatternScanners scanners = buildScanners(patterns);
+  for (auto [pattern, table] : llvm::zip(patterns, scanners.tables))
+    if (table.empty())
+      return makeError("{0}: the pattern {1} can't be followed one character at a time (it is no "
+                       "pattern or too large, looks behind or far ahead, refers back, or repeats "
+                       "what may be empty), so the model is not compiled",
+                       source.fileName(), quote(pattern, 200));
+  return std::move(scanners);
+}
+
 std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tables,
-                                 llvm::ArrayRef<uint32_t> specials) {
+                                 llvm::ArrayRef<uint32_t> specials,
+                                 llvm::ArrayRef<uint64_t> specialTrie,
+                                 const PatternScanners &scanners) {
   std::string text;
   std::vector<uint32_t> offsets{0};
   for (const std::string &token : tables.texts) {
@@ -87,7 +113,6 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
     strips.push_back(tables.strips.lookup(id));
   if (llvm::all_of(strips, [](uint8_t bits) { return bits == 0; }))
     strips.clear();
-  PatternScanners scanners = buildScanners(tables.patterns);
   auto scannerTables = writeScanners(scanners, builder);
   auto steps = writeSteps(tables, builder);
   auto root = schema::CreateTokenizer(
@@ -104,15 +129,83 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
       strips.empty() ? 0 : builder.CreateVector(strips), scannerTables,
       builder.CreateVector(scanners.classes.pages), builder.CreateVector(scanners.classes.classes),
       uint16_t(scanners.symbols()), tables.joins.empty() ? 0 : builder.CreateVector(tables.joins),
-      steps, tables.prefixes.empty() ? 0 : builder.CreateVector(tables.prefixes),
-      tables.unknownScore, tables.userDefinedInside,
+      steps, tables.unknownScore, tables.userDefinedInside,
       tables.preciseScores.empty() ? 0 : builder.CreateVector(tables.preciseScores),
-      tables.longestWord);
+      tables.longestWord, tables.pieces.empty() ? 0 : builder.CreateVector(tables.pieces),
+      specialTrie.empty() ? 0 : builder.CreateVector(specialTrie.data(), specialTrie.size()),
+      tables.leftmostSpecials);
   schema::FinishTokenizerBuffer(builder, root);
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 
+// 128 MB; the largest vocabularies have a million.
+constexpr uint32_t kMostUnits = 1 << 24;
+
+// Looks for what would make searching a text slow. `texts` are ascending.
+llvm::Error checkStarts(const ModelSource &source, llvm::ArrayRef<TrieEntry> texts) {
+  // Those that are starts of the one at hand, each a start of the next.
+  std::vector<llvm::StringRef> starts;
+  for (auto [text, number] : texts) {
+    if (text.size() > schema::kMaxPieceBytes)
+      return makeError("{0}: the token {1} has {2} bytes; texts can be searched for tokens of at "
+                       "most {3} bytes",
+                       source.fileName(), quote(text), text.size(), schema::kMaxPieceBytes);
+    while (!starts.empty() && !text.starts_with(starts.back()))
+      starts.pop_back();
+    if (starts.size() == schema::kMaxPieceStarts)
+      return makeError("{0}: more than {1} tokens are the start of the token {2}: every place of a "
+                       "text would have to be compared with all of them",
+                       source.fileName(), schema::kMaxPieceStarts, quote(text));
+    starts.push_back(text);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<uint64_t>> buildSortedTrie(const ModelSource &source,
+                                                      llvm::ArrayRef<TrieEntry> entries) {
+  if (llvm::Error error = checkStarts(source, entries))
+    return std::move(error);
+  std::vector<uint64_t> trie = buildTrie(entries, kMostUnits);
+  if (trie.empty() && !entries.empty())
+    return makeError("{0}: {1} tokens have too many bytes that they don't share, about {2} million "
+                     "can be searched for",
+                     source.fileName(), entries.size(), kMostUnits >> 20);
+  return trie;
+}
+
+// Values are indices in `specials`.
+llvm::Expected<std::vector<uint64_t>> buildSpecialTrie(const ModelSource &source,
+                                                       const TokenizerTables &tables,
+                                                       llvm::ArrayRef<uint32_t> specials) {
+  std::vector<TrieEntry> entries;
+  for (uint32_t id : specials)
+    entries.emplace_back(tables.texts[id], uint32_t(entries.size()));
+  return buildSortedTrie(source, entries);
+}
+
 } // namespace
+
+llvm::Expected<std::vector<uint64_t>> izhc::buildTokenTrie(const ModelSource &source,
+                                                           llvm::ArrayRef<std::string> texts,
+                                                           llvm::ArrayRef<uint32_t> ids) {
+  std::vector<TrieEntry> entries;
+  for (uint32_t id : ids)
+    if (!texts[id].empty())
+      entries.emplace_back(texts[id], id);
+  llvm::sort(entries);
+  // The lowest id of equal ones.
+  entries.erase(
+      std::unique(entries.begin(), entries.end(),
+                  [](const TrieEntry &a, const TrieEntry &b) { return a.first == b.first; }),
+      entries.end());
+  auto trie = buildSortedTrie(source, entries);
+  if (!trie)
+    return trie.takeError();
+  // A vocabulary without any piece has a root all the same.
+  if (trie->empty())
+    trie->resize(schema::kTrieBlock);
+  return trie;
+}
 
 llvm::Expected<std::vector<uint32_t>> izhc::buildTokenSlots(const ModelSource &source,
                                                             llvm::ArrayRef<std::string> texts,
@@ -138,7 +231,16 @@ llvm::Expected<std::vector<uint8_t>> izhc::finishTokenizer(const ModelSource &so
   auto specials = findSpecials(source, v, tables);
   if (!specials)
     return specials.takeError();
-  return writeTables(v, tables, *specials);
+  auto specialTrie = buildSpecialTrie(source, tables, *specials);
+  if (!specialTrie)
+    return specialTrie.takeError();
+  auto scanners = makeScanners(source, tables.patterns);
+  if (!scanners)
+    return scanners.takeError();
+  if (tables.steps.size() > schema::kMaxNormalSteps)
+    return makeError("{0}: text is changed in {1} steps, at most {2} can be used",
+                     source.fileName(), tables.steps.size(), schema::kMaxNormalSteps);
+  return writeTables(v, tables, *specials, *specialTrie, *scanners);
 }
 
 llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &source,

@@ -3,7 +3,6 @@
 
 #include "compiler/support/Error.h"
 #include "compiler/tokenizers/TokenizerTables.h"
-#include "runtime/schema/tokenizer_hash.h"
 #include "llvm/Support/Endian.h"
 
 using namespace izhc;
@@ -14,8 +13,6 @@ namespace {
 
 // What SentencePiece takes off the lowest score for an unknown character.
 constexpr double kUnknownPenalty = 10;
-// Each place of a text is compared with tokens of at most this length.
-constexpr size_t kLongestPiece = 1024;
 
 } // namespace
 
@@ -40,25 +37,6 @@ void izhc::dropExtraSpaces(TokenizerTables &tables) {
   tables.steps.push_back({NormalStepKind::StripRight, " ", ""});
 }
 
-void izhc::fillPrefixes(llvm::ArrayRef<uint32_t> ids, TokenizerTables &tables) {
-  size_t starts = 0;
-  for (uint32_t id : ids)
-    starts += tables.texts[id].size();
-  // Eight bits a start at least: one in eight of those that are none passes.
-  size_t words = 1;
-  while (words * 8 < starts)
-    words *= 2;
-  tables.prefixes.assign(words, 0);
-  for (uint32_t id : ids) {
-    uint64_t hash = 0;
-    for (char byte : tables.texts[id]) {
-      hash = izh::schema::extend_prefix(hash, uint8_t(byte));
-      uint64_t bit = izh::schema::prefix_bit(hash, words);
-      tables.prefixes[bit / 64] |= uint64_t(1) << bit % 64;
-    }
-  }
-}
-
 llvm::Error izhc::fillUnigram(const ModelSource &source, Vocabulary &v, bool userDefinedInside,
                               TokenizerTables &tables) {
   tables.kind = izh::schema::TokenizerKind::Unigram;
@@ -74,9 +52,6 @@ llvm::Error izhc::fillUnigram(const ModelSource &source, Vocabulary &v, bool use
         type == TokenType::Normal || (type == TokenType::UserDefined && userDefinedInside);
     if (!competes || v.find(v.texts[id]) != int32_t(id))
       continue;
-    if (v.texts[id].size() > kLongestPiece)
-      return makeError("{0}: token {1} has {2} bytes, at most {3} can be used", source.fileName(),
-                       id, v.texts[id].size(), kLongestPiece);
     ids.push_back(id);
     addJoins(v.texts[id], tables);
     if (type == TokenType::Normal) {
@@ -90,11 +65,10 @@ llvm::Error izhc::fillUnigram(const ModelSource &source, Vocabulary &v, bool use
     if (TokenType(v.types[id]) == TokenType::UserDefined)
       v.scores[id] = float(v.texts[id].size()) * highest - 0.1f;
   tables.unknownScore = lowest - kUnknownPenalty;
-  fillPrefixes(ids, tables);
-  auto slots = buildTokenSlots(source, tables.texts, ids);
-  if (!slots)
-    return slots.takeError();
-  tables.tokenSlots = std::move(*slots);
+  auto pieces = buildTokenTrie(source, tables.texts, ids);
+  if (!pieces)
+    return pieces.takeError();
+  tables.pieces = std::move(*pieces);
   // Only tokens that are marked as bytes stand for some.
   tables.byteTokens.assign(256, -1);
   if (llvm::is_contained(v.types, uint8_t(TokenType::Byte)))

@@ -40,11 +40,10 @@ llvm::Error izhc::fillWordPiece(const ModelSource &source, const Vocabulary &v,
       ids.push_back(id);
   }
   tables.byteTokens.assign(256, -1);
-  fillPrefixes(ids, tables);
-  auto slots = buildTokenSlots(source, tables.texts, ids);
-  if (!slots)
-    return slots.takeError();
-  tables.tokenSlots = std::move(*slots);
+  auto pieces = buildTokenTrie(source, tables.texts, ids);
+  if (!pieces)
+    return pieces.takeError();
+  tables.pieces = std::move(*pieces);
   if (v.unk < 0)
     return makeError("{0}: there is no token for unknown words", source.fileName());
   return llvm::Error::success();

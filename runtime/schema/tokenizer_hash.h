@@ -38,15 +38,6 @@ inline uint64_t hash_bytes(const uint8_t* bytes, size_t count) {
   return mix_bits((h ^ word) * 0xbf58476d1ce4e5b9u);
 }
 
-// The hash of some bytes, from that of all but the last one; starts with 0.
-inline uint64_t extend_prefix(uint64_t hash, uint8_t byte) {
-  return (hash ^ (byte + 1u)) * 0x9e3779b97f4a7c15u;
-}
-// The bit of a filter of `words` (a power of two) 64-bit words that stands for it.
-inline uint64_t prefix_bit(uint64_t hash, size_t words) {
-  return mix_bits(hash) & (uint64_t{words} * 64 - 1);
-}
-
 // Home slot in a table of `slots` slots.
 inline uint32_t home_slot(uint64_t hash, uint32_t slots) {
   return static_cast<uint32_t>(((hash & 0xffffffffu) * slots) >> 32);

@@ -1,7 +1,10 @@
-// Unicode by utf8proc. Normal forms are made run by run of characters beyond
-// ASCII, so that plain text is only copied.
+// Unicode by utf8proc. Normal forms are made run by run of characters that they
+// may change; what lies between those is copied.
 
 #include "runtime/text/characters.h"
+
+#include <algorithm>
+#include <iterator>
 
 #define UTF8PROC_STATIC
 #include <utf8proc.h>
@@ -12,9 +15,6 @@
 namespace izh {
 namespace {
 
-// Sorting marks takes the square of their number: runs without a border are
-// cut after so many characters.
-constexpr size_t kMaxRun = 2048;
 // From there on a run ends at the next border.
 constexpr size_t kLongRun = 256;
 
@@ -23,6 +23,19 @@ bool is_border(uint32_t c) {
   // Jamo, and narrow forms of them and of Japanese voicing marks.
   if ((c >= 0x1160 && c <= 0x11ff) || (c >= 0xff9e && c <= 0xffdf)) return false;
   return !is_mark(c, true);
+}
+
+bool is_hangul(uint32_t c) { return c >= 0xac00 && c <= 0xd7a3; }
+
+const utf8proc_property_t& property_of(uint32_t c) {
+  return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
+}
+
+// Whether `c` stays as it is, if nothing that follows combines with it.
+bool is_inert(uint32_t c) {
+  if (c < 0x80) return true;
+  // No sequence: there is nothing that it decomposes into.
+  return property_of(c).decomp_seqindex == UINT16_MAX && !is_hangul(c) && is_border(c);
 }
 
 int options_of(NormalStepKind form) {
@@ -43,14 +56,16 @@ class FormWriter {
   FormWriter(NormalStepKind form, Array<uint8_t>* out) : options_(options_of(form)), out_(out) {}
 
   bool put_run(const uint8_t* text, size_t count) {
-    const auto option = static_cast<utf8proc_option_t>(options_);
-    if (!points_.resize(count + 64)) return false;
-    utf8proc_ssize_t points = decompose(text, count, option);
-    if (points > static_cast<utf8proc_ssize_t>(points_.size())) {
-      if (!points_.resize(static_cast<size_t>(points) + 1)) return false;
-      points = decompose(text, count, option);
+    points_.clear();
+    for (size_t at = 0; at < count;) {
+      uint32_t length;
+      if (!put_decomposed(utf8_decode(text + at, &length))) return false;
+      at += length;
     }
-    if (points >= 0) points = utf8proc_normalize_utf32(points_.data(), points, option);
+    if (!order_marks()) return false;
+    const utf8proc_ssize_t points =
+        utf8proc_normalize_utf32(points_.data(), static_cast<utf8proc_ssize_t>(points_.size()),
+                                 static_cast<utf8proc_option_t>(options_));
     // There is no such text that is UTF-8.
     if (points < 0) return out_->append(text, count);
     for (utf8proc_ssize_t i = 0; i < points; ++i) {
@@ -62,35 +77,62 @@ class FormWriter {
   }
 
  private:
-  utf8proc_ssize_t decompose(const uint8_t* text, size_t count, utf8proc_option_t option) {
-    return utf8proc_decompose(text, static_cast<utf8proc_ssize_t>(count), points_.data(),
-                              static_cast<utf8proc_ssize_t>(points_.size()), option);
+  bool put_decomposed(uint32_t c) {
+    const auto option = static_cast<utf8proc_option_t>(options_);
+    utf8proc_int32_t points[32];
+    int boundary = 0;
+    const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), points,
+                                               std::size(points), option, &boundary);
+    if (count < 0 || count > static_cast<utf8proc_ssize_t>(std::size(points))) {
+      return points_.push(static_cast<utf8proc_int32_t>(c));
+    }
+    return points_.append(points, static_cast<size_t>(count));
+  }
+
+  // The canonical order: marks that follow each other are sorted by their class,
+  // those of one class stay in order. The library's own way takes the square of
+  // their number.
+  bool order_marks() {
+    for (size_t begin = 0; begin < points_.size();) {
+      size_t end = begin;
+      while (end < points_.size() && class_of(points_[end]) != 0) ++end;
+      if (end - begin > 1 && !sort_by_class(begin, end)) return false;
+      begin = end + 1;
+    }
+    return true;
+  }
+
+  bool sort_by_class(size_t begin, size_t end) {
+    // Where the next mark of each class goes.
+    uint32_t next[257] = {};
+    for (size_t i = begin; i < end; ++i) ++next[class_of(points_[i]) + 1];
+    for (size_t i = 1; i < 257; ++i) next[i] += next[i - 1];
+    if (!sorted_.resize(end - begin)) return false;
+    for (size_t i = begin; i < end; ++i) sorted_[next[class_of(points_[i])]++] = points_[i];
+    std::copy(sorted_.begin(), sorted_.end(), points_.begin() + begin);
+    return true;
+  }
+
+  static uint8_t class_of(utf8proc_int32_t c) {
+    return static_cast<uint8_t>(property_of(static_cast<uint32_t>(c)).combining_class);
   }
 
   int options_;
   Array<uint8_t>* out_;
-  Array<utf8proc_int32_t> points_;
+  Array<utf8proc_int32_t> points_, sorted_;
 };
 
-// End of the run at `at`: the next ASCII character, or a border far enough.
+// End of the run at `at`: the next character that stays as it is, unless what
+// follows combines with it, or a border far enough.
 size_t run_end(const Array<uint8_t>& text, size_t at) {
   size_t count = 0;
-  while (at < text.size() && (text[at] >= 0x80 || count == 0)) {
+  for (; at < text.size(); ++count) {
     uint32_t length;
     const uint32_t c = utf8_decode(text.data() + at, &length);
-    if (count >= kMaxRun || (count >= kLongRun && is_border(c))) break;
-    ++count;
+    if (count > 0 && (is_inert(c) || (count >= kLongRun && is_border(c)))) break;
     at += length;
   }
   return at;
-}
-
-// Characters below U+0300 are composed already.
-bool is_composed(const uint8_t* text, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    if (text[i] >= 0xcc) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -121,17 +163,18 @@ bool is_no_text(uint32_t c) {
 bool put_normal_form(NormalStepKind form, const Array<uint8_t>& text, Array<uint8_t>* out) {
   FormWriter writer(form, out);
   for (size_t at = 0; at < text.size();) {
-    size_t start = at;
-    while (start < text.size() && text[start] < 0x80) ++start;
+    size_t start = at, last = at;
+    while (start < text.size()) {
+      uint32_t length;
+      if (!is_inert(utf8_decode(text.data() + start, &length))) break;
+      last = start;
+      start += length;
+    }
     // What follows may combine with the character before it.
-    if (start > at && start < text.size()) --start;
+    if (start < text.size()) start = last;
     if (!out->append(text.data() + at, start - at)) return false;
     const size_t end = run_end(text, start);
-    const bool done =
-        form == NormalStepKind::kCompose && is_composed(text.data() + start, end - start)
-            ? out->append(text.data() + start, end - start)
-            : writer.put_run(text.data() + start, end - start);
-    if (!done) return false;
+    if (!writer.put_run(text.data() + start, end - start)) return false;
     at = end;
   }
   return true;

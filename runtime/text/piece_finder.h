@@ -1,27 +1,33 @@
-// All tokens that a text starts with, for the kinds that don't merge.
+// All tokens that a text starts with: one walk down a trie.
 
 #pragma once
 
-#include "runtime/schema/tokenizer_hash.h"
+#include "runtime/schema/byte_trie.h"
 #include "runtime/text/tokenizer_view.h"
 
 namespace izh {
 
-// Calls `take` (void(size_t bytes, int32_t id)) for each, the shortest first.
-// Returns how many bytes were looked at.
+// Calls `take` (void(size_t bytes, int32_t value)) for each string of `trie` that
+// `text` starts with, the shortest first. Returns how many bytes were looked at.
+template <typename Take>
+size_t walk_trie(Span<const uint64_t> trie, const uint8_t* text, size_t count, const Take& take) {
+  const size_t most = count < schema::kMaxPieceBytes ? count : schema::kMaxPieceBytes;
+  schema::TrieUnit unit = trie[0];
+  for (size_t i = 0; i < most; ++i) {
+    unit = schema::child_of(trie.data, unit, text[i]);
+    if (unit == 0) return i + 1;
+    if (schema::value_of(unit) >= 0) take(i + 1, schema::value_of(unit));
+  }
+  return most;
+}
+
+// The same for the tokens of the kinds that don't merge, which end where
+// characters do.
 template <typename Take>
 size_t find_pieces(const TokenizerView& view, const uint8_t* text, size_t count, const Take& take) {
-  uint64_t hash = 0;
-  for (size_t i = 0; i < count; ++i) {
-    hash = schema::extend_prefix(hash, text[i]);
-    const uint64_t bit = schema::prefix_bit(hash, view.prefixes.size);
-    if (!(view.prefixes[bit / 64] >> bit % 64 & 1)) return i + 1;
-    // Tokens end where characters do.
-    if (i + 1 < count && (text[i + 1] & 0xc0) == 0x80) continue;
-    const int32_t id = view.find_token(text, i + 1);
-    if (id >= 0) take(i + 1, id);
-  }
-  return count;
+  return walk_trie(view.pieces, text, count, [&](size_t bytes, int32_t id) {
+    if (bytes == count || (text[bytes] & 0xc0) != 0x80) take(bytes, id);
+  });
 }
 
 }  // namespace izh

@@ -1,74 +1,93 @@
-// Two passes: one walk over the text says which special tokens occur at all
-// (usually few of hundreds), then each of those is cut out of what is left.
+// A trie says what special tokens begin at a place of the text; few bytes begin
+// any. What is found is then cut out, in one of two orders.
 
 #include "runtime/text/specials.h"
 
 #include <algorithm>
 
+#include "runtime/text/piece_finder.h"
+
 namespace izh {
 
 void SpecialFinder::create(const TokenizerView* view) {
   view_ = view;
-  uint32_t index = 0;
-  const Span<const uint32_t> specials = view->specials;
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    first_[byte] = index;
-    while (index < specials.size && view->token_text(specials[index])[0] == byte) ++index;
+  for (unsigned byte = 0; byte < 256 && !view->specials.empty(); ++byte) {
+    const Span<const uint64_t> trie = view->special_trie;
+    begins_[byte] = schema::child_of(trie.data, trie[0], static_cast<uint8_t>(byte)) != 0;
   }
-  first_[256] = index;
 }
 
-bool SpecialFinder::find_present(const uint8_t* text, uint32_t bytes, bool parse_control,
-                                 Array<uint32_t>* present) const {
-  const Span<const uint32_t> specials = view_->specials;
-  Array<uint8_t> seen;
-  if (!seen.resize(specials.size)) return false;
-  for (uint32_t at = 0; at < bytes; ++at) {
-    uint32_t low = first_[text[at]], high = first_[text[at] + 1];
-    // All of low..high start with the `depth` bytes from `at` on; a text that
-    // ends there comes first.
-    for (uint32_t depth = 1; low < high; ++depth) {
-      if (view_->token_text(specials[low]).size == depth) {
-        const bool counts =
-            parse_control || view_->token_type(specials[low]) == TokenType::kUserDefined;
-        if (counts && !seen[low]) {
-          seen[low] = 1;
-          if (!present->push(low)) return false;
-        }
-        ++low;
-      }
-      if (at + depth >= bytes) break;
-      const uint8_t next = text[at + depth];
-      const uint32_t* all = specials.data;
-      const uint32_t* begin = std::partition_point(
-          all + low, all + high, [&](uint32_t id) { return view_->token_text(id)[depth] < next; });
-      const uint32_t* end = std::partition_point(
-          begin, all + high, [&](uint32_t id) { return view_->token_text(id)[depth] == next; });
-      low = static_cast<uint32_t>(begin - all);
-      high = static_cast<uint32_t>(end - all);
+// The next place from `at` on where a special token may begin.
+uint32_t SpecialFinder::next_start(const uint8_t* text, uint32_t at, uint32_t bytes) const {
+  while (at < bytes && !begins_[text[at]]) ++at;
+  return at;
+}
+
+// The longest special token at the start of `text`; size 0 if there is none.
+SpecialFinder::Found SpecialFinder::longest(const uint8_t* text, uint32_t bytes,
+                                            bool parse_control) const {
+  Found found = {0, 0, 0};
+  walk_trie(view_->special_trie, text, bytes, [&](size_t size, int32_t index) {
+    const uint32_t id = view_->specials[static_cast<size_t>(index)];
+    if (parse_control || view_->token_type(id) == TokenType::kUserDefined) {
+      found = {0, static_cast<uint32_t>(size), static_cast<uint32_t>(index)};
     }
+  });
+  return found;
+}
+
+bool SpecialFinder::find_leftmost(const uint8_t* text, uint32_t bytes, bool parse_control,
+                                  Array<Found>* found) const {
+  for (uint32_t at = next_start(text, 0, bytes); at < bytes; at = next_start(text, at, bytes)) {
+    Found here = longest(text + at, bytes - at, parse_control);
+    here.at = at;
+    at += here.size == 0 ? 1 : here.size;
+    if (here.size != 0 && !found->push(here)) return false;
   }
   return true;
 }
 
-// Splits every raw fragment of `from` at the occurrences of `needle`.
-static bool cut_one(const uint8_t* text, Span<const uint8_t> needle, int32_t token, uint8_t strips,
-                    const Array<Fragment>& from, Array<Fragment>* to) {
-  to->clear();
-  for (const Fragment& fragment : from) {
-    uint32_t begin = fragment.begin;
-    const uint32_t size = static_cast<uint32_t>(needle.size);
-    for (uint32_t at = begin; fragment.token < 0 && fragment.end - at >= size;) {
-      const void* found = memmem(text + at, fragment.end - at, needle.data, size);
-      if (!found) break;
-      at = static_cast<uint32_t>(static_cast<const uint8_t*>(found) - text);
-      if (at > begin && !to->push({begin, at, -1, 0})) return false;
-      if (!to->push({at, at + size, token, strips})) return false;
-      begin = at = at + size;
-    }
-    if (begin == fragment.end) continue;
-    if (!to->push({begin, fragment.end, fragment.token, fragment.strips})) return false;
+// All places start with their longest token. What overlaps one that was taken
+// before tries again with a shorter one: as everything taken is at least as
+// long as what is looked at, it then covers the first or the last byte of that.
+bool SpecialFinder::find_longest(const uint8_t* text, uint32_t bytes, bool parse_control,
+                                 Array<Found>* found) const {
+  Array<Found> heap;
+  for (uint32_t at = next_start(text, 0, bytes); at < bytes; at = next_start(text, at + 1, bytes)) {
+    Found here = longest(text + at, bytes - at, parse_control);
+    here.at = at;
+    if (here.size != 0 && !heap.push(here)) return false;
   }
+  if (heap.empty()) return true;
+  const auto later = [this](const Found& a, const Found& b) {
+    if (a.size != b.size) return a.size < b.size;
+    const uint32_t id_a = view_->specials[a.index], id_b = view_->specials[b.index];
+    return id_a != id_b ? id_a > id_b : a.at > b.at;
+  };
+  std::make_heap(heap.begin(), heap.end(), later);
+  // Of each byte that is taken: where its token begins, plus 1.
+  Array<uint32_t> taken;
+  if (!taken.resize(bytes)) return false;
+  while (!heap.empty()) {
+    Found here = heap[0];
+    std::pop_heap(heap.begin(), heap.end(), later);
+    heap.pop();
+    if (taken[here.at] != 0) continue;
+    const uint32_t behind = taken[here.at + here.size - 1];
+    if (behind == 0) {
+      std::fill_n(taken.begin() + here.at, here.size, here.at + 1);
+      if (!found->push(here)) return false;
+      continue;
+    }
+    const uint32_t at = here.at;
+    here = longest(text + at, behind - 1 - at, parse_control);
+    here.at = at;
+    if (here.size == 0) continue;
+    if (!heap.push(here)) return false;
+    std::push_heap(heap.begin(), heap.end(), later);
+  }
+  std::sort(found->begin(), found->end(),
+            [](const Found& a, const Found& b) { return a.at < b.at; });
   return true;
 }
 
@@ -97,26 +116,21 @@ static void strip_blanks(const uint8_t* text, Array<Fragment>* fragments) {
 bool SpecialFinder::cut(const uint8_t* text, uint32_t bytes, bool parse_control,
                         Array<Fragment>* fragments) const {
   fragments->clear();
-  if (bytes == 0) return true;
-  if (!fragments->push({0, bytes, -1, 0})) return false;
-  Array<uint32_t> present;
-  if (!find_present(text, bytes, parse_control, &present)) return false;
-  const Span<const uint32_t> specials = view_->specials;
-  std::sort(present.begin(), present.end(), [&](uint32_t a, uint32_t b) {
-    const size_t size_a = view_->token_text(specials[a]).size;
-    const size_t size_b = view_->token_text(specials[b]).size;
-    return size_a != size_b ? size_a > size_b : specials[a] < specials[b];
-  });
-  Array<Fragment> next;
-  for (const uint32_t index : present) {
-    const uint32_t id = specials[index];
-    const uint8_t strips = view_->strips.empty() ? 0 : view_->strips[index];
-    if (!cut_one(text, view_->token_text(id), static_cast<int32_t>(id), strips, *fragments,
-                 &next)) {
-      return false;
-    }
-    fragments->swap(next);
+  Array<Found> found;
+  if (!view_->specials.empty() &&
+      !(view_->leftmost_specials ? find_leftmost(text, bytes, parse_control, &found)
+                                 : find_longest(text, bytes, parse_control, &found))) {
+    return false;
   }
+  uint32_t done = 0;
+  for (const Found& one : found) {
+    if (one.at > done && !fragments->push({done, one.at, -1, 0})) return false;
+    const uint8_t strips = view_->strips.empty() ? 0 : view_->strips[one.index];
+    const auto token = static_cast<int32_t>(view_->specials[one.index]);
+    if (!fragments->push({one.at, one.at + one.size, token, strips})) return false;
+    done = one.at + one.size;
+  }
+  if (done < bytes && !fragments->push({done, bytes, -1, 0})) return false;
   if (!view_->strips.empty()) strip_blanks(text, fragments);
   return true;
 }

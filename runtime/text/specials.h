@@ -22,21 +22,33 @@ class SpecialFinder {
   // `view` must outlive it.
   void create(const TokenizerView* view);
 
-  // Replaces `fragments` with the parts of `text`, none of them empty. Longer
-  // tokens are cut out first, then those further left. Control and unknown
-  // tokens only count if `parse_control`; user-defined ones always do. False if
-  // there is no memory. Blanks beside tokens that take them belong to no part.
+  // Replaces `fragments` with the parts of `text`, none of them empty. Of tokens
+  // that overlap the first one counts, or longer ones are cut out before others
+  // (then those with lower ids, then those further left), as the view says.
+  // Control and unknown tokens only count if `parse_control`; user-defined ones
+  // always do. False if there is no memory. Blanks beside tokens that take them
+  // belong to no part.
   [[nodiscard]] bool cut(const uint8_t* text, uint32_t bytes, bool parse_control,
                          Array<Fragment>* fragments) const;
 
  private:
-  // Appends the indices of all specials that occur, each once.
-  [[nodiscard]] bool find_present(const uint8_t* text, uint32_t bytes, bool parse_control,
-                                  Array<uint32_t>* present) const;
+  // A special token, by its index, and where it is in the text.
+  struct Found {
+    uint32_t at;
+    uint32_t size;
+    uint32_t index;
+  };
+  uint32_t next_start(const uint8_t* text, uint32_t at, uint32_t bytes) const;
+  Found longest(const uint8_t* text, uint32_t bytes, bool parse_control) const;
+  // Both append what is cut out, from left to right; false if there is no memory.
+  [[nodiscard]] bool find_leftmost(const uint8_t* text, uint32_t bytes, bool parse_control,
+                                   Array<Found>* found) const;
+  [[nodiscard]] bool find_longest(const uint8_t* text, uint32_t bytes, bool parse_control,
+                                  Array<Found>* found) const;
 
   const TokenizerView* view_ = nullptr;
-  // Specials that start with byte b: indices first_[b] to first_[b + 1].
-  uint32_t first_[257] = {};
+  // Of each byte whether a special token begins with it.
+  bool begins_[256] = {};
 };
 
 }  // namespace izh

@@ -16,8 +16,8 @@ namespace {
 void* allocate(PCRE2_SIZE bytes, void*) { return heap_alloc(bytes); }
 void release(void* block, void*) { heap_free(block); }
 
-// A second or two. Sensible patterns look at a character a few times.
-constexpr uint64_t kMaxSteps = uint64_t{1} << 30;
+// Less than a second. Beyond it there was no memory to see what leads nowhere.
+constexpr uint64_t kMaxSteps = uint64_t{1} << 28;
 
 pcre2_code* code_of(void* code) { return static_cast<pcre2_code*>(code); }
 
@@ -81,15 +81,16 @@ izh_status Splitter::prepare(uint32_t bytes, Scratch* scratch, izh_error* error)
 }
 
 izh_status Splitter::scan_piece(size_t pattern, const uint8_t* text, uint32_t begin, uint32_t end,
-                                uint64_t* steps, Array<uint32_t>* ends, izh_error* error) const {
+                                DeadEnds* dead, uint64_t* steps, Array<uint32_t>* ends,
+                                izh_error* error) const {
   const Scanner& scanner = scanners_[pattern];
   // What was cut off so far.
   uint32_t done = begin;
   for (uint32_t at = scanner.find_start(text, begin, end); at < end;
        at = scanner.find_start(text, at, end)) {
-    const Scanner::Match match = scanner.match(text, at, end);
+    const Scanner::Match match = scanner.match(text, at, end, dead);
     *steps += match.seen - at;
-    if (*steps > kMaxSteps + uint64_t{end} * 16) {
+    if (*steps > kMaxSteps + uint64_t{end} * 2 * DeadEnds::kBlock) {
       return fail(error, IZH_LIMIT,
                   "pattern %zu of the artifact's tokenizer gave up on the text, at which it looks "
                   "again and again; compile the model again",
@@ -152,9 +153,11 @@ izh_status Splitter::split(const uint8_t* text, uint32_t bytes, Scratch* scratch
     ends->clear();
     uint32_t begin = 0;
     uint64_t steps = 0;
+    if (scanners_[i].exists()) scratch->dead.start(bytes, scanners_[i].states());
     for (const uint32_t end : scratch->pieces) {
-      IZH_TRY(scanners_[i].exists() ? scan_piece(i, text, begin, end, &steps, ends, error)
-                                    : split_piece(i, text, begin, end, scratch, ends, error));
+      IZH_TRY(scanners_[i].exists()
+                  ? scan_piece(i, text, begin, end, &scratch->dead, &steps, ends, error)
+                  : split_piece(i, text, begin, end, scratch, ends, error));
       begin = end;
     }
   }

@@ -32,6 +32,7 @@ class Splitter {
     void* match_data = nullptr;
     void* match_context = nullptr;
     Array<uint32_t> pieces;
+    DeadEnds dead;
   };
 
   // Replaces `ends` with the end of every word of `text`, which is UTF-8 and
@@ -43,15 +44,15 @@ class Splitter {
   [[nodiscard]] izh_status prepare(uint32_t bytes, Scratch* scratch, izh_error* error) const;
   // Both split text[begin..end) by one pattern and append to `ends`.
   [[nodiscard]] izh_status scan_piece(size_t pattern, const uint8_t* text, uint32_t begin,
-                                      uint32_t end, uint64_t* steps, Array<uint32_t>* ends,
-                                      izh_error* error) const;
+                                      uint32_t end, DeadEnds* dead, uint64_t* steps,
+                                      Array<uint32_t>* ends, izh_error* error) const;
   [[nodiscard]] izh_status split_piece(size_t pattern, const uint8_t* text, uint32_t begin,
                                        uint32_t end, Scratch* scratch, Array<uint32_t>* ends,
                                        izh_error* error) const;
 
   void* general_ = nullptr;
-  void* codes_[kMaxPatterns] = {};
-  Scanner scanners_[kMaxPatterns];
+  void* codes_[schema::kMaxPatterns] = {};
+  Scanner scanners_[schema::kMaxPatterns];
   size_t count_ = 0;
 };
 

@@ -16,6 +16,10 @@ izh_status no_memory(izh_error* error, size_t bytes) {
   return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to tokenize %zu bytes", bytes);
 }
 
+// Normal forms make at most 11 bytes of one, and spaces 3; what goes on beyond
+// that would take as long as a text that is so much longer.
+constexpr size_t kMaxGrowth = 16;
+
 int hex_digit(uint8_t c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -88,7 +92,8 @@ izh_status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions
     if (view_.step_count > 0) {
       changed.clear();
       if (!changed.append(part, size)) return no_memory(error, bytes);
-      IZH_TRY(normalize(view_, kMaxTextBytes, &changed, error));
+      const size_t longest = kMaxGrowth * size_t{size} + kMaxGrowth * 4096;
+      IZH_TRY(normalize(view_, std::min(longest, kMaxTextBytes), &changed, error));
       part = changed.data();
       size = static_cast<uint32_t>(changed.size());
       if (size == 0) continue;

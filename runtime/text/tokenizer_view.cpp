@@ -4,6 +4,7 @@
 #include "runtime/text/tokenizer_view.h"
 
 #include "runtime/base/status.h"
+#include "runtime/schema/byte_trie.h"
 #include "runtime/schema/tokenizer_generated.h"
 #include "runtime/schema/tokenizer_hash.h"
 #include "runtime/text/utf8.h"
@@ -14,7 +15,6 @@ namespace {
 static_assert(sizeof(MergeRule) == sizeof(schema::Merge));
 
 constexpr uint32_t kMaxTokens = schema::kSlotValue;
-constexpr size_t kMaxPatternBytes = 1u << 14;
 
 template <typename T>
 Span<const T> span_of(const flatbuffers::Vector<T>* vector) {
@@ -124,7 +124,7 @@ izh_status check_tables(const TokenizerView& view, izh_error* error) {
 izh_status read_steps(const schema::Tokenizer* root, TokenizerView* view, izh_error* error) {
   view->step_count = 0;
   if (!root->normal_steps()) return IZH_OK;
-  if (root->normal_steps()->size() > TokenizerView::kMaxSteps) {
+  if (root->normal_steps()->size() > schema::kMaxNormalSteps) {
     return bad(error, "it changes texts in too many steps");
   }
   for (const schema::NormalStep* step : *root->normal_steps()) {
@@ -140,13 +140,25 @@ izh_status read_steps(const schema::Tokenizer* root, TokenizerView* view, izh_er
   return IZH_OK;
 }
 
-// Kinds that look tokens up by their starts.
-izh_status check_prefixes(const TokenizerView& view, izh_error* error) {
+// Whether no look-up leads out of the trie, or to a value of `values` or more.
+bool trie_fits(Span<const uint64_t> trie, size_t values) {
+  if (trie.empty() || trie.size % schema::kTrieBlock != 0) return false;
+  for (const schema::TrieUnit unit : trie) {
+    if (schema::base_of(unit) >= trie.size) return false;
+    if (schema::value_of(unit) >= static_cast<int64_t>(values)) return false;
+  }
+  return true;
+}
+
+izh_status check_tries(const TokenizerView& view, izh_error* error) {
+  // Kinds that look tokens up by their starts.
   const bool needed =
       view.kind == TokenizerKind::kUnigram || view.kind == TokenizerKind::kWordPiece;
-  const size_t words = view.prefixes.size;
-  if (needed && (words == 0 || (words & (words - 1)) != 0)) {
-    return bad(error, "its filter of token starts has an impossible size");
+  if (needed && !trie_fits(view.pieces, view.tokens)) {
+    return bad(error, "there is no trie of its tokens, or a wrong one");
+  }
+  if (!view.specials.empty() && !trie_fits(view.special_trie, view.specials.size)) {
+    return bad(error, "there is no trie of its special tokens, or a wrong one");
   }
   if (view.kind == TokenizerKind::kWordPiece && view.unk < 0) {
     return bad(error, "it has no token for unknown words");
@@ -195,9 +207,10 @@ izh_status read_scanners(const schema::Tokenizer* root, const TokenizerView& vie
 izh_status read_patterns(const schema::Tokenizer* root, PatternList* patterns, izh_error* error) {
   patterns->count = 0;
   if (!root->patterns()) return IZH_OK;
-  if (root->patterns()->size() > kMaxPatterns) return bad(error, "it has too many patterns");
+  if (root->patterns()->size() > schema::kMaxPatterns)
+    return bad(error, "it has too many patterns");
   for (const flatbuffers::String* pattern : *root->patterns()) {
-    if (pattern->size() > kMaxPatternBytes) return bad(error, "a pattern is too long");
+    if (pattern->size() > schema::kMaxPatternBytes) return bad(error, "a pattern is too long");
     patterns->items[patterns->count++] = {pattern->c_str(), pattern->size()};
   }
   return IZH_OK;
@@ -222,10 +235,12 @@ void fill(const schema::Tokenizer* root, TokenizerView* view) {
   view->ends = span_of(root->ends());
   view->joins = span_of(root->joins());
   view->precise_scores = span_of(root->precise_scores());
-  view->prefixes = span_of(root->prefixes());
+  view->pieces = span_of(root->pieces());
+  view->special_trie = span_of(root->special_trie());
   view->unknown_score = root->unknown_score();
   view->longest_word = root->longest_word();
   view->user_defined_inside = root->user_defined_inside();
+  view->leftmost_specials = root->leftmost_specials();
   view->classes.pages = span_of(root->character_pages());
   view->classes.classes = span_of(root->character_classes());
   view->classes.symbols = root->symbols();
@@ -309,7 +324,7 @@ izh_status view_tokenizer(const void* section, size_t bytes, TokenizerView* view
   IZH_TRY(check_texts(*view, error));
   IZH_TRY(check_specials(*view, error));
   IZH_TRY(check_tables(*view, error));
-  IZH_TRY(check_prefixes(*view, error));
+  IZH_TRY(check_tries(*view, error));
   IZH_TRY(read_steps(root, view, error));
   IZH_TRY(read_patterns(root, patterns, error));
   return read_scanners(root, *view, patterns, error);

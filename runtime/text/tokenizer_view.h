@@ -7,6 +7,7 @@
 
 #include "runtime/base/span.h"
 #include "runtime/include/izh/izh.h"
+#include "runtime/schema/tokenizer_limits.h"
 #include "runtime/text/scanner.h"
 
 namespace izh {
@@ -74,14 +75,15 @@ struct TokenizerView {
   Span<const uint8_t> joins;  // empty, or kJoinBytes
   static constexpr size_t kJoinBytes = (65536 + 256) / 8;
   CharacterClasses classes;
-  static constexpr size_t kMaxSteps = 16;
-  NormalStep steps[kMaxSteps] = {};
+  NormalStep steps[schema::kMaxNormalSteps] = {};
   size_t step_count = 0;
   Span<const double> precise_scores;  // empty, or as `scores`
-  Span<const uint64_t> prefixes;
+  Span<const uint64_t> pieces;        // kUnigram, kWordPiece: see byte_trie.h
+  Span<const uint64_t> special_trie;  // of indices in `specials`, see byte_trie.h
   double unknown_score = 0;
   uint32_t longest_word = 0;
   bool user_defined_inside = false;
+  bool leftmost_specials = false;
   bool whole_words = false;
   bool words_at_spaces = false;
   bool add_bos = false;  // then bos is not -1; so for eos
@@ -120,12 +122,11 @@ struct PatternText {
   const char* text;
   size_t bytes;
 };
-constexpr size_t kMaxPatterns = 16;
 
 struct PatternList {
-  PatternText items[kMaxPatterns];
+  PatternText items[schema::kMaxPatterns];
   // Of each pattern, where the compiler could make one.
-  Scanner scanners[kMaxPatterns];
+  Scanner scanners[schema::kMaxPatterns];
   size_t count = 0;
 };
 

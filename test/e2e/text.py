@@ -195,6 +195,25 @@ def vectors(tools):
     tools.call("izhc", "compile", made, "--target=reference", "-o", tools.work / "two.izh")
 
 
+def tokenizer_works(tools):
+    """Compile encodes texts with what it made of the tokenizer, whether there are vectors or not."""
+    made = tools.work / "works"
+    make_folder.make(model_file(tools), made, "llama")
+    good = json.loads((made / "tokenizer.json").read_text())
+
+    def refused(says, **changes):
+        (made / "tokenizer.json").write_text(json.dumps(good | changes))
+        tools.refused("izhc", "compile", made, "--target=reference", says=["works", *says])
+
+    cut = {"type": "Split", "pattern": {"Regex": "(?<=a)b"}, "behavior": "Isolated"}
+    refused(["pattern", "(?<=a)b"], pre_tokenizer={"type": "Sequence", "pretokenizers": [cut, {"type": "ByteLevel"}]})
+    # The letter that stands for a space is the text of a token that is printed as it is.
+    space = good["model"]["vocab"]["\u0120"]
+    refused(["contradict"], added_tokens=good["added_tokens"] + [{"id": space, "content": "\u0120", "special": False}])
+    (made / "tokenizer.json").write_text(json.dumps(good))
+    tools.call("izhc", "compile", made, "--target=reference", "-o", tools.work / "works.izh")
+
+
 def refusals(tools):
     path = tools.work / "plain.gguf"
     make_gguf.make([str(path)])
@@ -217,6 +236,6 @@ def run(suite, tools):
     suite.run("folder gemma3, told in part", told_in_part, tools)
     suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
     for name, function in (("render", render), ("chat", chat), ("chat interrupted", interrupt),
-                           ("tokenizer against its vectors", vectors),
+                           ("tokenizer against its vectors", vectors), ("tokenizer works", tokenizer_works),
                            ("folders and templates refused", refusals)):
         suite.run(name, function, tools)

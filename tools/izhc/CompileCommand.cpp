@@ -136,15 +136,16 @@ int compile(const CompileArguments &arguments) {
     return report(std::move(error), kWrongUsage);
   if (llvm::Error error = checkFolder(options.output))
     return report(std::move(error));
-  if (llvm::Error error = checkTokenizer(options.model, arguments.preTokenizer))
-    return report(std::move(error));
+  auto tokenizer = makeCheckedTokenizer(options.model, arguments.preTokenizer);
+  if (!tokenizer)
+    return report(tokenizer.takeError());
+  options.tokenizer = std::move(*tokenizer);
   for (auto &target : *targets)
     options.targets.push_back(target.get());
   options.exact = arguments.exact;
   options.quantize = {arguments.quant, arguments.tensorTypes, arguments.importance,
                       arguments.targetBits};
   options.cacheBits = *cacheTypeBits(arguments.kv);
-  options.preTokenizer = arguments.preTokenizer;
   options.printIrAfter = arguments.printIrAfter;
   if (!arguments.printIrAfter.empty())
     options.ir = &llvm::outs();

@@ -9,6 +9,7 @@
 #include "runtime/platform/process.h"
 #include "tools/izhc/Inspect.h"
 #include "tools/izhc/Report.h"
+#include "tools/izhc/TokenizerCheck.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
@@ -103,6 +104,10 @@ llvm::Error RunnableModel::compileAndOpen(const RunOptions &options) {
     std::lock_guard<std::mutex> lock(mutex);
     bar.show(what, share);
   };
+  auto tokenizer = makeCheckedTokenizer(file, "");
+  if (!tokenizer)
+    return tokenizer.takeError();
+  compile.tokenizer = std::move(*tokenizer);
   auto result = compileModel(compile);
   if (!result)
     return result.takeError();

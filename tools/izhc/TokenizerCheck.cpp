@@ -9,9 +9,11 @@
 #include "runtime/text/tokenizer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include <algorithm>
 
 using namespace izhc;
 
@@ -49,6 +51,39 @@ constexpr llvm::StringLiteral kAwkward[] = {
     "if (x == 0) { return; }",
 };
 
+// What is no text, or comes in long runs, beside those.
+std::vector<std::string> sampleTexts() {
+  std::vector<std::string> texts(std::begin(kAwkward), std::end(kAwkward));
+  for (llvm::StringRef text :
+       {"\xff\xc3(\xed\xa0\x80\xf0\x9f",
+        "\u0e20\u0e32\u0e29\u0e32\u0e44\u0e17\u0e22 \u10e5\u10d0\u10e0\u10d7\u10e3\u10da\u10d8 "
+        "\u1112\u1161\u11ab",
+        "\U0001f469\u200d\U0001f680 \U0001f1e9\U0001f1ea \U0001d400\U00020000\U000e0041",
+        "\u2581\u2581a \ufeff\ufffd\u00ad", "\r\n\u0085\u00a0\u2003\u2028\u3000|",
+        "\u0130\u00df\u1e9e\u01c5\ufb01\ufdfa\u2460\u212b"})
+    texts.push_back(text.str());
+  std::string every;
+  for (int byte = 0; byte < 256; ++byte)
+    every += char(byte);
+  texts.push_back(every.substr(0, 128));
+  texts.push_back(every);
+  for (llvm::StringRef one :
+       {"7", " ", "\n", " \t", "a", "\u0301", "\u0316\u0301", "\u6f22", "\U0001f642", "<", "."}) {
+    std::string run;
+    for (int i = 0; i < 1000; ++i)
+      run += one;
+    texts.push_back(run);
+    texts.push_back("a" + run + "b");
+  }
+  // Long enough for what only pays in long texts.
+  std::string all;
+  while (all.size() < 1 << 15)
+    for (size_t i = 0, count = texts.size(); i < count; ++i)
+      all += texts[i] + (i % 2 ? " " : "");
+  texts.push_back(all);
+  return texts;
+}
+
 class Encoder {
 public:
   ~Encoder() { izh::Tokenizer::destroy(tokenizer); }
@@ -58,7 +93,8 @@ public:
     memcpy(section.data(), bytes.data(), bytes.size());
     izh_error error = {};
     if (izh::Tokenizer::create(section.data(), bytes.size(), &tokenizer, &error) != IZH_OK)
-      return makeError("{0}: {1}", name, error.message);
+      return makeError("{0}: the runtime can't use the tokenizer that was made of it: {1}", name,
+                       error.message);
     return llvm::Error::success();
   }
 
@@ -70,7 +106,38 @@ public:
     return Ids(ids.begin(), ids.end());
   }
 
+  std::string decode(const Ids &ids) const {
+    izh::Array<char> text;
+    if (!tokenizer->decode(ids.data(), ids.size(), true, &text))
+      return "";
+    return {text.begin(), text.end()};
+  }
+
+  // Whether the text must come back from its ids. Steps before the tokenizer
+  // change texts, U+2581 is taken for a space, and spaces are added and dropped
+  // around tokens that are cut out and at the start.
+  bool mustGiveBack(llvm::StringRef text) const {
+    const izh::TokenizerView &view = tokenizer->view();
+    bool bytes = view.kind == izh::TokenizerKind::kByteBpe;
+    if (view.kind == izh::TokenizerKind::kWordPiece || view.step_count > 0 ||
+        !view.strips.empty() || llvm::is_contained(view.byte_tokens, -1))
+      return false;
+    if (view.add_space_prefix && (bytes || text.starts_with(" ") || cutsOut()))
+      return false;
+    auto *begin = reinterpret_cast<const llvm::UTF8 *>(text.data());
+    return llvm::isLegalUTF8String(&begin, begin + text.size()) &&
+           (bytes || !text.contains("\u2581"));
+  }
+
 private:
+  // Whether there are tokens that are cut out of every text.
+  bool cutsOut() const {
+    const izh::TokenizerView &view = tokenizer->view();
+    return llvm::any_of(view.specials, [&](uint32_t id) {
+      return view.token_type(id) == izh::TokenType::kUserDefined;
+    });
+  }
+
   std::vector<uint64_t> section;
   izh::Tokenizer *tokenizer = nullptr;
 };
@@ -124,6 +191,27 @@ llvm::Error checkVectors(const Encoder &encoder, const std::string &stem) {
   return llvm::Error::success();
 }
 
+llvm::Error checkSamples(llvm::StringRef model, const Encoder &encoder) {
+  for (const std::string &text : sampleTexts()) {
+    auto ids = encoder.encode(text);
+    if (!ids)
+      return makeError("{0}: its tokenizer can't encode {1}: {2}", model, quote(text),
+                       llvm::toString(ids.takeError()));
+    if (!encoder.mustGiveBack(text))
+      continue;
+    std::string back = encoder.decode(*ids);
+    if (back == text)
+      continue;
+    size_t same = size_t(std::mismatch(back.begin(), back.end(), text.begin(), text.end()).first -
+                         back.begin());
+    return makeError(
+        "{0}: its tokenizer makes ids of {1} that stand for {2}: they differ from byte "
+        "{3} on, so tokens of its vocabulary contradict each other",
+        model, quote(text), quote(back), same);
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error checkAgreement(llvm::StringRef model, const Encoder &json, const Encoder &pieces) {
   for (llvm::StringRef text : kAwkward) {
     auto one = json.encode(text), other = pieces.encode(text);
@@ -139,37 +227,36 @@ llvm::Error checkAgreement(llvm::StringRef model, const Encoder &json, const Enc
 
 } // namespace
 
-llvm::Error tool::checkTokenizer(const std::string &model, llvm::StringRef preTokenizer) {
-  std::string stem = vectorsOf(model);
-  bool vectors = llvm::sys::fs::exists(stem + ".inp") && llvm::sys::fs::exists(stem + ".out");
+llvm::Expected<std::vector<uint8_t>> tool::makeCheckedTokenizer(const std::string &model,
+                                                                llvm::StringRef preTokenizer) {
   auto source = openModel(model);
   if (!source)
     return source.takeError();
-  auto pieces = (*source)->companion("tokenizer.model");
-  bool both = pieces && (*source)->companion("tokenizer.json");
-  if (!vectors && !both)
-    return llvm::Error::success();
   auto section = buildTokenizer(**source, preTokenizer);
-  if (!section)
-    return section.takeError();
-  if (section->empty())
-    return llvm::Error::success();
+  if (!section || section->empty())
+    return section;
   Encoder encoder;
   if (llvm::Error error = encoder.create(model, *section))
-    return error;
-  if (vectors)
+    return std::move(error);
+  if (llvm::Error error = checkSamples(model, encoder))
+    return std::move(error);
+  std::string stem = vectorsOf(model);
+  if (llvm::sys::fs::exists(stem + ".inp") && llvm::sys::fs::exists(stem + ".out"))
     if (llvm::Error error = checkVectors(encoder, stem))
-      return error;
-  if (!both)
-    return llvm::Error::success();
+      return std::move(error);
+  auto pieces = (*source)->companion("tokenizer.model");
+  if (!pieces || !(*source)->companion("tokenizer.json"))
+    return section;
   // Files of other kinds have that name too.
   auto second = buildFromPieces(**source, *pieces);
   if (!second) {
     llvm::consumeError(second.takeError());
-    return llvm::Error::success();
+    return section;
   }
   Encoder other;
   if (llvm::Error error = other.create(model, *second))
-    return error;
-  return checkAgreement(model, encoder, other);
+    return std::move(error);
+  if (llvm::Error error = checkAgreement(model, encoder, other))
+    return std::move(error);
+  return section;
 }

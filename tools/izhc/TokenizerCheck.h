@@ -1,19 +1,26 @@
-// Whether a model's tokenizer does what the files beside it expect.
+// Whether a model's tokenizer works, and does what the files beside it expect.
 
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <cstdint>
+#include <string>
+#include <vector>
 
 namespace izhc::tool {
 
-// Two things are looked at, where they exist; the first difference is an error:
+// The tokenizer section of a model, after it has encoded texts of many kinds
+// with the runtime's own code, and given those back that it must; empty if the
+// model has no tokenizer. Two more things are looked at, where they exist; the
+// first difference is an error:
 // - texts with their ids: NAME.inp and NAME.out beside NAME.gguf, or
 //   tokenizer.inp and tokenizer.out in a folder. Texts end with a line feed and
 //   the line __ggml_vocab_test__; each line of .out holds one text's ids, without
 //   what the model adds around a text and with control tokens as plain text;
 // - tokenizer.json and tokenizer.model in one folder, which must give the same
 //   ids for a list of awkward texts.
-llvm::Error checkTokenizer(const std::string &model, llvm::StringRef preTokenizer);
+llvm::Expected<std::vector<uint8_t>> makeCheckedTokenizer(const std::string &model,
+                                                          llvm::StringRef preTokenizer);
 
 } // namespace izhc::tool

@@ -3,9 +3,7 @@
 // hand.
 
 #include "compiler/tokenizers/ChatTemplate.h"
-#include "compiler/tokenizers/Tokenizers.h"
-#include "runtime/text/tokenizer.h"
-#include "test/unit/compiler/import/folder_files.h"
+#include "test/e2e/tokenizers/folder_tokenizer.h"
 #include <gmock/gmock.h>
 
 using namespace izhc;
@@ -13,46 +11,6 @@ using namespace izhc::test;
 using testing::HasSubstr;
 
 namespace {
-
-using Ids = std::vector<int32_t>;
-
-class FolderTokenizer {
-public:
-  explicit FolderTokenizer(FolderFiles &files) {
-    files.add("config.json", R"({"bos_token_id": 1})");
-    auto source = llvm::cantFail(files.open());
-    auto bytes = buildTokenizer(*source);
-    if (!bytes) {
-      refusal = llvm::toString(bytes.takeError());
-      return;
-    }
-    section.resize((bytes->size() + 7) / 8);
-    memcpy(section.data(), bytes->data(), bytes->size());
-    izh_error error{};
-    EXPECT_EQ(izh::Tokenizer::create(section.data(), bytes->size(), &tokenizer, &error), IZH_OK)
-        << error.message;
-  }
-  ~FolderTokenizer() { izh::Tokenizer::destroy(tokenizer); }
-
-  Ids encode(llvm::StringRef text, bool surround = false) const {
-    izh::Array<int32_t> ids;
-    izh_error error{};
-    EXPECT_EQ(tokenizer->encode(text.data(), text.size(), {surround, true}, &ids, &error), IZH_OK)
-        << error.message;
-    return {ids.begin(), ids.end()};
-  }
-  std::string decode(const Ids &ids) const {
-    izh::Array<char> text;
-    EXPECT_TRUE(tokenizer->decode(ids.data(), ids.size(), true, &text));
-    return {text.begin(), text.end()};
-  }
-
-  std::string refusal;
-
-private:
-  std::vector<uint64_t> section;
-  izh::Tokenizer *tokenizer = nullptr;
-};
 
 // Byte-level: a few letters, merges, and what is around them.
 std::string byteLevelJson(const std::string &steps, const std::string &more = "") {

@@ -121,10 +121,33 @@ TEST(ScannerTest, SplitsAsPcre2DoesForOtherSyntax) {
        {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|\s+$|\s+)",
         R"(\p{L}+?\d|a*?b|(?:aZ|a)(?:Z|s)?)", R"([]'[:alpha:]\]-]+|[^]a]{2})", R"(.{2,}$|(?=a).+)",
         R"(\x{e9}+|[\x{0}-\x{1f}]+)", R"(()|a)", R"((a|aZ)(Zs|s)?|(?:a|\s(?!a))+t)",
-        R"(\.|\$\+|\/|\-|\p{^Lu}|\PL)", R"(Z{2}|Z{0,1}s)", R"(\n$|\s*$|a$)"}) {
+        R"(\.|\$\+|\/|\-|\p{^Lu}|\PL)", R"(Z{2}|Z{0,1}s)", R"(\n$|\s*$|a$)",
+        R"([^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s+)",
+        R"(a*+b|\p{L}{2,4}+Z|a?+a|s{2}+t|[aZ]{1,}+s)"}) {
     SCOPED_TRACE(pattern);
     compare({pattern}, random, 2000);
     EXPECT_FALSE(buildScanners({pattern}).tables[0].empty());
+  }
+}
+
+// Runs that matches look through in vain, from several places.
+TEST(ScannerTest, SplitsAsPcre2DoesWhereMatchesLookFar) {
+  Random random(4);
+  for (const char *pattern : {"a*b|a", "(?:a|aZ)*b|aZ|a|Z", "a{3,}t|aa|a", "[a\u00e9]*b|.",
+                              R"((?:aa)*b|(?:aaa)*s|a)", "a+Z+b|Z*s|a|Z"}) {
+    SCOPED_TRACE(pattern);
+    Words tables({pattern}, true), pcre2({pattern}, false);
+    for (int i = 0; i < 40; ++i) {
+      std::string text;
+      for (size_t runs = 1 + below(random, 8); runs > 0; --runs) {
+        text += std::string(below(random, 900), 'a');
+        static const char *const between[] = {"b", "s", "t", "Z", "ZZb", "\u00e9", "aZaZ", "\n"};
+        text += between[below(random, std::size(between))];
+      }
+      std::optional<Ends> found = tables.of(text), expected = pcre2.of(text);
+      ASSERT_TRUE(found && expected);
+      ASSERT_EQ(*found, *expected) << text;
+    }
   }
 }
 
@@ -163,8 +186,8 @@ TEST(ScannerTest, SplitsAsPcre2DoesForRandomPatterns) {
 
 TEST(ScannerTest, LeavesWhatTablesCannotDoToPcre2) {
   for (const char *pattern :
-       {R"((a)\1)", R"(\bword)", R"((?<=a)b)", "(?:a?)*", "a++", "a{,2}", R"(\xe9)", "^a", R"(\X)",
-        "(?!ab)a", "((((((((((a{64}){64}){64}){64}){64}))))))"})
+       {R"((a)\1)", R"(\bword)", R"((?<=a)b)", "(?:a?)*", "(?:ab)++", "a{,2}", R"(\xe9)", "^a",
+        R"(\X)", "(?!ab)a", "((((((((((a{64}){64}){64}){64}){64}))))))"})
     EXPECT_TRUE(buildScanners({pattern}).tables[0].empty()) << pattern;
 }
 

@@ -1,4 +1,5 @@
-// Slot tables are filled by plain linear probing at half load.
+// Slot tables are filled by plain linear probing at half load, and every unit
+// of a trie has a block of its own for its children.
 
 #include "test/unit/runtime/text/tokenizer_builder.h"
 
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "runtime/schema/byte_trie.h"
 #include "runtime/schema/tokenizer_hash.h"
 
 namespace izh_test {
@@ -64,6 +66,25 @@ static void place(uint64_t hash, uint32_t value, std::vector<uint32_t>* slots) {
   (*slots)[slot] = schema::make_slot(hash, value);
 }
 
+std::vector<uint64_t> make_trie(const std::vector<std::string>& texts) {
+  std::vector<uint64_t> units(2 * schema::kTrieBlock);
+  units[0] = schema::with_base(0, schema::kTrieBlock);
+  for (uint32_t i = 0; i < texts.size(); ++i) {
+    uint32_t unit = 0;
+    for (const char c : texts[i]) {
+      const auto byte = static_cast<uint8_t>(c);
+      if (schema::base_of(units[unit]) == 0) {
+        units[unit] = schema::with_base(units[unit], static_cast<uint32_t>(units.size()));
+        units.resize(units.size() + schema::kTrieBlock);
+      }
+      unit = schema::base_of(units[unit]) ^ byte;
+      units[unit] |= schema::make_trie_unit(byte);
+    }
+    if (schema::value_of(units[unit]) < 0) units[unit] = schema::with_value(units[unit], i);
+  }
+  return units;
+}
+
 std::vector<uint8_t> TokenizerBuilder::build() {
   std::string text;
   std::vector<uint32_t> offsets = {0}, specials;
@@ -86,6 +107,9 @@ std::vector<uint8_t> TokenizerBuilder::build() {
     const schema::Merge& merge = tables.merges[i];
     place(schema::hash_pair(merge.left(), merge.right()), i, &merge_slots);
   }
+  std::vector<std::string> special_texts;
+  for (const uint32_t id : specials) special_texts.push_back(texts[id]);
+  const std::vector<uint64_t> special_trie = make_trie(special_texts), pieces = make_trie(texts);
   flatbuffers::FlatBufferBuilder builder;
   auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
   schema::FinishTokenizerBuffer(
@@ -97,7 +121,9 @@ std::vector<uint8_t> TokenizerBuilder::build() {
                    builder.CreateVector(tables.byte_tokens), builder.CreateVector(specials),
                    builder.CreateVectorOfStrings(tables.patterns), tables.whole_words,
                    tables.words_at_spaces, tables.add_bos, tables.add_eos, tables.add_space_prefix,
-                   tables.bos, tables.eos, -1, tables.unk, -1, builder.CreateVector(tables.ends)));
+                   tables.bos, tables.eos, -1, tables.unk, -1, builder.CreateVector(tables.ends),
+                   false, false, false, false, 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 100,
+                   builder.CreateVector(pieces), builder.CreateVector(special_trie)));
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 

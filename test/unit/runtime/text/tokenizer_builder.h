@@ -34,6 +34,10 @@ struct TokenizerFields {
   int32_t unk = -1;
 };
 
+// A trie (runtime/schema/byte_trie.h) of texts with their indices; of equal ones
+// the first.
+std::vector<uint64_t> make_trie(const std::vector<std::string>& texts);
+
 struct TokenizerBuilder {
   explicit TokenizerBuilder(izh::schema::TokenizerKind kind) { tables.kind = kind; }
 
