@@ -3,6 +3,7 @@
 #include "compiler/import/FolderModel.h"
 #include "compiler/support/Error.h"
 
+#include <cmath>
 #include <cstring>
 
 using namespace izhc;
@@ -11,90 +12,190 @@ const FolderSource &FolderKeys::source() const { return *model.source; }
 
 llvm::StringRef FolderKeys::fileName() const { return model.fileName(); }
 
-const Json *FolderKeys::find(llvm::StringRef paths) const {
-  const Json &config = model.source->config();
-  const Json *text = config.find("text_config");
+void FolderKeys::fail(llvm::Error error) const {
+  if (model.problem)
+    return llvm::consumeError(std::move(error));
+  model.problem.emplace(std::move(error));
+}
+
+void FolderKeys::refuse(llvm::StringRef path, const llvm::Twine &text) const {
+  fail(makeError("{0}/config.json: {1} {2}", fileName(), quote(path), text.str()));
+}
+
+//===----------------------------------------------------------------------===//
+// Reading config.json
+//===----------------------------------------------------------------------===//
+
+FolderKeys::Place FolderKeys::locate(llvm::StringRef paths) const {
   llvm::SmallVector<llvm::StringRef, 4> list;
   paths.split(list, '|');
-  for (llvm::StringRef path : list)
-    for (const Json *place : {text, &config})
-      if (const Json *found = place ? place->findPath(path) : nullptr)
-        if (!found->isNull())
-          return found;
+  for (llvm::StringRef path : list) {
+    llvm::Expected<const Json *> found = model.source->setting(path);
+    if (!found)
+      fail(found.takeError());
+    else if (*found)
+      return {path, *found};
+  }
   for (llvm::StringRef path : list)
     if (auto found = model.assumed.find(path); found != model.assumed.end())
-      return &found->second;
-  return nullptr;
+      return {path, &found->second};
+  return {list.front(), nullptr};
+}
+
+const Json *FolderKeys::find(llvm::StringRef paths) const { return locate(paths).value; }
+
+bool FolderKeys::names(llvm::StringRef key) const {
+  const Json &config = model.source->config();
+  const Json *text = config.find("text_config");
+  return config.find(key) || (text && text->find(key));
+}
+
+template <typename T, typename Convert>
+std::optional<T> FolderKeys::one(llvm::StringRef paths, const llvm::Twine &expected,
+                                 const Convert &convert) const {
+  auto [path, value] = locate(paths);
+  if (!value)
+    return std::nullopt;
+  std::optional<T> converted = convert(*value);
+  if (!converted)
+    fail(model.source->unexpected(path, *value, expected));
+  return converted;
+}
+
+template <typename T, typename Convert>
+std::vector<T> FolderKeys::list(llvm::StringRef paths, const llvm::Twine &expected,
+                                const Convert &convert) const {
+  auto [path, value] = locate(paths);
+  std::vector<T> converted;
+  if (!value)
+    return converted;
+  if (!value->isArray())
+    fail(model.source->unexpected(path, *value, "a list"));
+  for (const Json &item : value->items()) {
+    std::optional<T> one = convert(item);
+    if (one) {
+      converted.push_back(*one);
+      continue;
+    }
+    fail(model.source->unexpected(llvm::formatv("{0}[{1}]", path, converted.size()).str(), item,
+                                  expected));
+    return {};
+  }
+  return converted;
+}
+
+// Integers only: what is counted comes in whole ones.
+static std::optional<int64_t> countOf(const Json &value, int64_t low) {
+  std::optional<int64_t> integer = value.asInt();
+  return integer && *integer >= low && *integer <= FolderKeys::kMostCounted ? integer
+                                                                            : std::nullopt;
+}
+
+static std::string countText(int64_t low) {
+  return llvm::formatv("an integer from {0} to {1}", low, FolderKeys::kMostCounted).str();
+}
+
+std::optional<double> FolderKeys::number(llvm::StringRef paths, double low, double high) const {
+  std::string expected = low <= -1e300 ? "a number"
+                         : high >= 1e300
+                             ? llvm::formatv("a number of at least {0}", low).str()
+                             : llvm::formatv("a number from {0} to {1}", low, high).str();
+  return one<double>(paths, expected, [&](const Json &value) {
+    std::optional<double> number = value.asNumber();
+    return number && *number >= low && *number <= high ? number : std::nullopt;
+  });
+}
+
+std::optional<int64_t> FolderKeys::count(llvm::StringRef paths, int64_t low) const {
+  return one<int64_t>(paths, countText(low),
+                      [&](const Json &value) { return countOf(value, low); });
+}
+
+std::optional<bool> FolderKeys::flag(llvm::StringRef paths) const {
+  return one<bool>(paths, "true or false", [](const Json &value) { return value.asBool(); });
+}
+
+std::optional<llvm::StringRef> FolderKeys::text(llvm::StringRef paths) const {
+  return one<llvm::StringRef>(paths, "a string", [](const Json &value) { return value.asString(); });
+}
+
+std::vector<float> FolderKeys::numbers(llvm::StringRef paths) const {
+  return list<float>(paths, "a number", [](const Json &value) {
+    std::optional<double> number = value.asNumber();
+    return number && std::isfinite(float(*number)) ? std::optional<float>(float(*number))
+                                                   : std::nullopt;
+  });
+}
+
+std::vector<int64_t> FolderKeys::counts(llvm::StringRef paths) const {
+  return list<int64_t>(paths, countText(0), [](const Json &value) { return countOf(value, 0); });
+}
+
+std::vector<bool> FolderKeys::equals(llvm::StringRef path, llvm::StringRef wanted,
+                                     llvm::StringRef other) const {
+  auto kind = [&](const Json &value) -> std::optional<bool> {
+    std::optional<llvm::StringRef> text = value.asString();
+    return text == wanted || text == other ? std::optional<bool>(text == wanted) : std::nullopt;
+  };
+  std::string expected = quote(wanted) + (other.empty() ? "" : " or " + quote(other));
+  return list<bool>(path, expected + ", as this architecture has it", kind);
 }
 
 void FolderKeys::assume(llvm::StringRef path, Json value) {
   model.assumed.insert_or_assign(path, std::move(value));
 }
 
-std::optional<double> FolderKeys::number(llvm::StringRef paths) const {
-  const Json *found = find(paths);
-  return found ? found->asNumber() : std::nullopt;
-}
+//===----------------------------------------------------------------------===//
+// Writing the architecture's keys
+//===----------------------------------------------------------------------===//
 
-std::optional<int64_t> FolderKeys::integer(llvm::StringRef paths) const {
-  const Json *found = find(paths);
-  return found ? found->asInt() : std::nullopt;
-}
-
-std::optional<bool> FolderKeys::flag(llvm::StringRef path) const {
-  const Json *found = find(path);
-  return found ? found->asBool() : std::nullopt;
-}
-
-std::optional<llvm::StringRef> FolderKeys::text(llvm::StringRef path) const {
-  const Json *found = find(path);
-  return found ? found->asString() : std::nullopt;
-}
-
-std::vector<bool> FolderKeys::equals(llvm::StringRef path, llvm::StringRef wanted) const {
-  std::vector<bool> result;
-  if (const Json *found = find(path))
-    for (const Json &item : found->items())
-      result.push_back(item.asString() == wanted);
-  return result;
-}
-
-void FolderKeys::set(llvm::StringRef ours, Json value) {
+void FolderKeys::set(llvm::StringRef ours, Json value, llvm::StringRef theirs) {
   std::string key = (model.map.architecture + "." + ours).str();
   auto [place, isNew] = model.keys.try_emplace(key);
   if (isNew)
     model.keyOrder.push_back(key);
   place->second = std::move(value);
+  model.origins[key] = theirs.str();
 }
 
-void FolderKeys::set(llvm::StringRef ours, const std::vector<bool> &values) {
+void FolderKeys::set(llvm::StringRef ours, const std::vector<bool> &values,
+                     llvm::StringRef theirs) {
   std::vector<Json> items;
   for (bool value : values)
     items.push_back(Json::of(value));
-  set(ours, Json::of(std::move(items)));
+  set(ours, Json::of(std::move(items)), theirs);
 }
 
-void FolderKeys::set(llvm::StringRef ours, const std::vector<int64_t> &values) {
+void FolderKeys::set(llvm::StringRef ours, const std::vector<int64_t> &values,
+                     llvm::StringRef theirs) {
   std::vector<Json> items;
   for (int64_t value : values)
     items.push_back(Json::of(value));
-  set(ours, Json::of(std::move(items)));
+  set(ours, Json::of(std::move(items)), theirs);
 }
 
-void FolderKeys::copy(llvm::StringRef ours, llvm::StringRef theirs) {
-  const Json *found = find(theirs);
-  if (!found)
-    return;
-  if (auto flag = found->asBool())
-    return set(ours, Json::of(*flag));
-  if (auto integer = found->asInt())
-    return set(ours, Json::of(*integer));
-  if (auto number = found->asNumber())
-    return set(ours, Json::of(*number));
-  if (auto text = found->asString())
-    return set(ours, Json::of(*text));
-  fail(makeError("{0}/config.json: {1} is {2}, expected one value", fileName(), quote(theirs),
-                 jsonText(*found)));
+// Without a value, messages about the key's absence still name the path.
+void FolderKeys::copy(llvm::StringRef ours, llvm::StringRef theirs, std::optional<Json> value) {
+  llvm::StringRef path = locate(theirs).path;
+  if (value)
+    return set(ours, std::move(*value), path);
+  model.origins.try_emplace((model.map.architecture + "." + ours).str(), path.str());
+}
+
+template <typename T> static std::optional<Json> jsonOf(std::optional<T> value) {
+  return value ? std::optional<Json>(Json::of(*value)) : std::nullopt;
+}
+
+void FolderKeys::copyNumber(llvm::StringRef ours, llvm::StringRef theirs) {
+  copy(ours, theirs, jsonOf(number(theirs)));
+}
+
+void FolderKeys::copyCount(llvm::StringRef ours, llvm::StringRef theirs) {
+  copy(ours, theirs, jsonOf(count(theirs)));
+}
+
+void FolderKeys::copyFlag(llvm::StringRef ours, llvm::StringRef theirs) {
+  copy(ours, theirs, jsonOf(flag(theirs)));
 }
 
 void FolderKeys::vector(llvm::StringRef tensor, llvm::ArrayRef<float> values) {
@@ -109,10 +210,9 @@ void FolderKeys::vector(llvm::StringRef tensor, llvm::ArrayRef<float> values) {
   model.addTensor(tensor, std::move(info));
 }
 
-void FolderKeys::ownForm() { model.hasOwnForm = true; }
-
-void FolderKeys::fail(llvm::Error error) {
-  if (model.problem)
-    return llvm::consumeError(std::move(error));
-  model.problem.emplace(std::move(error));
+void FolderKeys::expect(llvm::StringRef path, llvm::StringRef given, llvm::StringRef wanted,
+                        bool present) {
+  model.expectations.push_back({locate(path).path.str(), given.str(), wanted.str(), present});
 }
+
+void FolderKeys::ownForm() { model.hasOwnForm = true; }

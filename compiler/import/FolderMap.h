@@ -42,35 +42,60 @@ struct TensorRule {
 
 class FolderModel;
 
-// Fills in the keys of a FolderModel. Errors are sticky, as in ModelBuilder.
+// Fills in the keys of a FolderModel. Errors are sticky, as in ModelBuilder: a
+// value in config.json of another kind than asked for, or out of range, is one,
+// and the function that met it answers as if there were none.
 class FolderKeys {
 public:
+  // What a count may be at most: products of two fit in int64_t.
+  static constexpr int64_t kMostCounted = 1 << 30;
+
   explicit FolderKeys(FolderModel &model) : model(model) {}
 
   // The value in config.json at this path (in `text_config` first, where there
   // is one), or nullptr if it is absent or null. Several paths, separated by
   // '|': the first that is there.
   const Json *find(llvm::StringRef paths) const;
-  std::optional<double> number(llvm::StringRef paths) const;
-  std::optional<int64_t> integer(llvm::StringRef paths) const;
-  std::optional<bool> flag(llvm::StringRef path) const;
-  std::optional<llvm::StringRef> text(llvm::StringRef path) const;
+  // True if config.json has the key itself, be it null.
+  bool names(llvm::StringRef key) const;
+  // A finite number from `low` to `high`.
+  std::optional<double> number(llvm::StringRef paths, double low = -1e300,
+                               double high = 1e300) const;
+  // A number of things: an integer from `low` to kMostCounted.
+  std::optional<int64_t> count(llvm::StringRef paths, int64_t low = 0) const;
+  std::optional<bool> flag(llvm::StringRef paths) const;
+  std::optional<llvm::StringRef> text(llvm::StringRef paths) const;
+  // All values of a list, or empty if it is absent.
+  std::vector<float> numbers(llvm::StringRef paths) const;
+  std::vector<int64_t> counts(llvm::StringRef paths) const;
   // "layer_types" and the like: whether each entry is `value`; empty if absent.
-  std::vector<bool> equals(llvm::StringRef path, llvm::StringRef value) const;
+  // What is neither that nor `other` is an error.
+  std::vector<bool> equals(llvm::StringRef path, llvm::StringRef value,
+                           llvm::StringRef other = {}) const;
 
   // What the functions above answer where config.json has no value: published
   // ones leave out what their architecture's code has anyway.
   void assume(llvm::StringRef path, Json value);
 
-  // Sets ARCH.`ours` (ARCH: the map's architecture).
-  void set(llvm::StringRef ours, Json value);
-  void set(llvm::StringRef ours, const std::vector<bool> &values);
-  void set(llvm::StringRef ours, const std::vector<int64_t> &values);
-  // The value of `theirs`, if there is one.
-  void copy(llvm::StringRef ours, llvm::StringRef theirs);
+  // Sets ARCH.`ours` (ARCH: the map's architecture). `theirs` is the path that
+  // the value comes from, for messages about it.
+  void set(llvm::StringRef ours, Json value, llvm::StringRef theirs = {});
+  void set(llvm::StringRef ours, const std::vector<bool> &values, llvm::StringRef theirs = {});
+  void set(llvm::StringRef ours, const std::vector<int64_t> &values, llvm::StringRef theirs = {});
+  // The value at `theirs`, if there is one.
+  void copyNumber(llvm::StringRef ours, llvm::StringRef theirs);
+  void copyCount(llvm::StringRef ours, llvm::StringRef theirs);
+  void copyFlag(llvm::StringRef ours, llvm::StringRef theirs);
   // A float32 vector that the folder has no tensor for.
   void vector(llvm::StringRef tensor, llvm::ArrayRef<float> values);
-  void fail(llvm::Error error);
+  // Where the folder has the tensor `given` (GGUF's name, '*' is any number), it
+  // must have `wanted` too, or must not, as `path` in config.json says. Checked
+  // when all keys are set.
+  void expect(llvm::StringRef path, llvm::StringRef given, llvm::StringRef wanted, bool present);
+  void fail(llvm::Error error) const;
+  // Fails with a sentence about config.json: what `text` says of the value at
+  // `path` and is to be done about it.
+  void refuse(llvm::StringRef path, const llvm::Twine &text) const;
   // What the folder holds is in an order that GGUF files don't have, so it can't
   // be written as one.
   void ownForm();
@@ -79,6 +104,20 @@ public:
   llvm::StringRef fileName() const;
 
 private:
+  // A value, and which of several paths it is at.
+  struct Place {
+    llvm::StringRef path;
+    const Json *value = nullptr;
+  };
+  Place locate(llvm::StringRef paths) const;
+  template <typename T, typename Convert>
+  std::optional<T> one(llvm::StringRef paths, const llvm::Twine &expected,
+                       const Convert &convert) const;
+  template <typename T, typename Convert>
+  std::vector<T> list(llvm::StringRef paths, const llvm::Twine &expected,
+                      const Convert &convert) const;
+  void copy(llvm::StringRef ours, llvm::StringRef theirs, std::optional<Json> value);
+
   FolderModel &model;
 };
 

@@ -111,15 +111,54 @@ FolderModel::create(std::unique_ptr<FolderSource> source, const FolderMap &map) 
   model->keys["general.name"] = Json::of(llvm::sys::path::filename(model->fileName().rtrim('/')));
   model->keyOrder = {"general.architecture", "general.name"};
   map.keys(keys);
+  model->layers = keys.count("num_hidden_layers").value_or(INT64_MAX);
+  std::optional<bool> tied = keys.flag("tie_word_embeddings");
   if (model->problem) {
     llvm::Error error = std::move(*model->problem);
     model->problem.reset();
     return std::move(error);
   }
-  model->layers = keys.integer("num_hidden_layers").value_or(INT64_MAX);
-  if (llvm::Error error = model->matchTensors())
+  if (llvm::Error error = model->matchTensors(tied))
+    return std::move(error);
+  if (llvm::Error error = model->checkExpectations())
     return std::move(error);
   return std::move(model);
+}
+
+std::string FolderModel::keyPlace(llvm::StringRef key) const {
+  auto found = origins.find(key);
+  if (found == origins.end())
+    return ModelSource::keyPlace(key);
+  if (found->second.empty())
+    return llvm::formatv("{0}/config.json: {1}, which follows from it,", fileName(), quote(key))
+        .str();
+  return llvm::formatv("{0}/config.json: {1}", fileName(), quote(found->second)).str();
+}
+
+// Of several names the first rule's; of stacked tensors that of all parts.
+std::string FolderModel::tensorName(llvm::StringRef name) const {
+  for (llvm::ArrayRef<TensorRule> rules :
+       {map.tensors, map.shared ? map.shared() : llvm::ArrayRef<TensorRule>()})
+    for (const TensorRule &rule : rules)
+      if (auto found = rule.ours.empty() ? std::nullopt : matchName(rule.ours, name))
+        return fillIn(rule.theirs, found->numbers);
+  return name.str();
+}
+
+llvm::Error FolderModel::checkExpectations() const {
+  for (const Expectation &one : expectations)
+    for (const TensorInfo &tensor : allTensors) {
+      std::optional<Matched> found = matchName(one.given, tensor.name);
+      if (!found)
+        continue;
+      std::string wanted = fillIn(one.wanted, found->numbers);
+      if ((findTensor(wanted) != nullptr) != one.present)
+        return makeError("{0}: {1} is {2}, but as {3} in config.json has it, it must {4}be there; "
+                         "config.json and the weights don't belong together",
+                         fileName(), quote(tensorName(wanted)), one.present ? "missing" : "there",
+                         quote(one.path), one.present ? "" : "not ");
+    }
+  return llvm::Error::success();
 }
 
 llvm::StringRef FolderModel::keep(std::string text) {
@@ -170,8 +209,7 @@ bool FolderModel::match(llvm::ArrayRef<TensorRule> rules, llvm::StringRef name,
   return any;
 }
 
-llvm::Error FolderModel::matchTensors() {
-  std::optional<bool> tied = FolderKeys(*this).flag("tie_word_embeddings");
+llvm::Error FolderModel::matchTensors(std::optional<bool> tied) {
   bool hasOutput = false;
   for (const TensorInfo &tensor : source->tensors()) {
     std::string name = textName(tensor.name);

@@ -19,6 +19,8 @@ public:
   llvm::StringRef fileName() const override { return source->fileName(); }
   std::string kindName() const override { return source->kindName(); }
   uint64_t fileBytes() const override { return source->fileBytes(); }
+  std::string keyPlace(llvm::StringRef key) const override;
+  std::string tensorName(llvm::StringRef name) const override;
   std::vector<MetaInfo> metadata() const override;
   std::vector<ExportKey> exportKeys() const override;
   llvm::ArrayRef<TensorInfo> tensors() const override { return allTensors; }
@@ -36,14 +38,21 @@ private:
   friend class FolderKeys;
   FolderModel(std::unique_ptr<FolderSource> source, const FolderMap &map)
       : source(std::move(source)), map(map) {}
+  // See FolderKeys::expect.
+  struct Expectation {
+    std::string path, given, wanted;
+    bool present;
+  };
   // The tensors of a folder that become one of ours, by number.
   struct Group {
     const TensorRule *rule;
     std::vector<std::pair<uint64_t, const TensorInfo *>> parts;
   };
-  llvm::Error matchTensors();
+  // `tied`: whether the embedding's matrix is the output's too, if that is told.
+  llvm::Error matchTensors(std::optional<bool> tied);
   bool leftOut(llvm::StringRef name) const;
   bool match(llvm::ArrayRef<TensorRule> rules, llvm::StringRef name, const TensorInfo &tensor);
+  llvm::Error checkExpectations() const;
   llvm::Error addGroup(llvm::StringRef name, Group &group);
   llvm::Error addChanged(llvm::StringRef name, const TensorInfo &tensor, Change change);
   llvm::Error addRows(llvm::StringRef name, const Group &group);
@@ -55,11 +64,15 @@ private:
   llvm::StringMap<Json> keys;
   llvm::StringMap<Json> assumed;
   std::vector<std::string> keyOrder;
+  // Where config.json has, or would have, what a key says; "" for what is made
+  // of several values.
+  llvm::StringMap<std::string> origins;
   // In the order in which their first part was met.
   std::vector<std::pair<std::string, Group>> groups;
   llvm::StringMap<size_t> groupOf;
   int64_t layers = INT64_MAX;
   bool hasOwnForm = false;
+  std::vector<Expectation> expectations;
   std::vector<std::unique_ptr<std::string>> texts;
   std::vector<std::unique_ptr<std::vector<float>>> values;
   std::vector<TensorInfo> allTensors;

@@ -120,8 +120,46 @@ llvm::Error FolderSource::read() {
   configuration = std::move(*parsed);
   if (!configuration.isObject())
     return makeError("{0}/config.json: this is no JSON object", name);
+  if (const Json *text = configuration.find("text_config"); text && !text->isNull())
+    if (!text->isObject())
+      return unexpected("text_config", *text, "an object");
   addMeta("", configuration);
   return readWeights();
+}
+
+llvm::Error FolderSource::unexpected(llvm::StringRef path, const Json &found,
+                                     const llvm::Twine &expected) const {
+  return makeError("{0}/config.json: {1} is {2}, expected {3}; correct the file, or fetch it again",
+                   name, quote(path), jsonText(found), expected.str());
+}
+
+llvm::Expected<const Json *> FolderSource::setting(llvm::StringRef path) const {
+  for (const Json *place : {configuration.find("text_config"), &configuration}) {
+    llvm::StringRef rest = path;
+    while (place && !place->isNull() && !rest.empty()) {
+      if (!place->isObject())
+        return unexpected(path.drop_back(rest.size() + 1), *place, "an object");
+      llvm::StringRef key;
+      std::tie(key, rest) = rest.split('.');
+      place = place->find(key);
+    }
+    if (place && !place->isNull())
+      return place;
+  }
+  return nullptr;
+}
+
+llvm::Expected<int64_t> FolderSource::count(llvm::StringRef path) const {
+  constexpr int64_t kMost = 1 << 16;
+  auto found = setting(path);
+  if (!found)
+    return found.takeError();
+  if (!*found)
+    return 0;
+  std::optional<int64_t> number = (*found)->asInt();
+  if (!number || *number < 0 || *number > kMost)
+    return unexpected(path, **found, "an integer from 0 to " + llvm::Twine(kMost));
+  return *number;
 }
 
 void FolderSource::addMeta(const std::string &prefix, const Json &object) {
@@ -164,8 +202,8 @@ llvm::Expected<ScaleBlock> FolderSource::scaleBlock() const {
   if (!*sizes)
     return block;
   if ((*sizes)->size() != 2 || (**sizes)[0] < 1 || (**sizes)[1] < 1)
-    return makeError("{0}: quantization_config.weight_block_size are no two sizes of at least 1",
-                     name);
+    return makeError("{0} is not two sizes of at least 1",
+                     keyPlace("quantization_config.weight_block_size"));
   return ScaleBlock{(**sizes)[0], (**sizes)[1]};
 }
 
@@ -241,6 +279,10 @@ std::string FolderSource::kindName() const {
       files, [](const FolderFile &f) { return llvm::StringRef(f.name).ends_with(kWeights); });
   return "folder with " + std::to_string(weights) + " safetensors " +
          (weights == 1 ? "file" : "files");
+}
+
+std::string FolderSource::keyPlace(llvm::StringRef key) const {
+  return llvm::formatv("{0}/config.json: {1}", name, quote(key)).str();
 }
 
 uint64_t FolderSource::fileBytes() const {

@@ -31,6 +31,7 @@ public:
   std::optional<llvm::ArrayRef<uint8_t>> companion(llvm::StringRef name) const override;
   llvm::StringRef fileName() const override { return name; }
   std::string kindName() const override;
+  std::string keyPlace(llvm::StringRef key) const override;
   uint64_t fileBytes() const override;
   std::vector<MetaInfo> metadata() const override;
   llvm::ArrayRef<TensorInfo> tensors() const override { return allTensors; }
@@ -39,6 +40,15 @@ public:
   std::string hash() const override;
 
   const Json &config() const { return configuration; }
+  // What config.json says at `path` ("a.b.c"; in `text_config` first, where
+  // there is one); nullptr if it is absent or null. What a path goes through
+  // must be objects.
+  llvm::Expected<const Json *> setting(llvm::StringRef path) const;
+  // A number of things: an integer from 0 to 65536; 0 if it is absent.
+  llvm::Expected<int64_t> count(llvm::StringRef path) const;
+  // That `path` in config.json is `found`, not what is expected.
+  llvm::Error unexpected(llvm::StringRef path, const Json &found,
+                         const llvm::Twine &expected) const;
 
 protected:
   const Json *value(llvm::StringRef key) const override { return configuration.findPath(key); }

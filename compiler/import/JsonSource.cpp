@@ -11,7 +11,7 @@ using namespace izhc;
 
 llvm::Error JsonSource::mismatch(llvm::StringRef key, const char *expected) const {
   const Json *found = value(key);
-  return makeError("{0}: the key {1} is {2}, but {3} is expected", fileName(), quote(key),
+  return makeError("{0} is {1}, but {2} is expected", keyPlace(key),
                    found ? jsonText(*found) : "absent", expected);
 }
 

@@ -30,6 +30,10 @@ void TensorInfo::readRows(int64_t first, int64_t count, uint8_t *out) const {
     std::memcpy(out, data + first * rowBytes(), count * rowBytes());
 }
 
+std::string ModelSource::keyPlace(llvm::StringRef key) const {
+  return llvm::formatv("{0}: the key {1}", fileName(), quote(key)).str();
+}
+
 // Turns a getter's result into one that must be there.
 template <typename T>
 static llvm::Expected<T> require(const ModelSource &source, llvm::StringRef key,
@@ -37,9 +41,8 @@ static llvm::Expected<T> require(const ModelSource &source, llvm::StringRef key,
   if (!value)
     return value.takeError();
   if (!*value)
-    return makeError("{0}: the key {1} is missing, which this kind of model needs; is the "
-                     "file complete?",
-                     source.fileName(), quote(key));
+    return makeError("{0} is missing, which this kind of model needs; is the file complete?",
+                     source.keyPlace(key));
   return std::move(**value);
 }
 
@@ -47,8 +50,8 @@ static llvm::Error checkRange(const ModelSource &source, llvm::StringRef key, ui
                               uint64_t low, uint64_t high) {
   if (value >= low && value <= high)
     return llvm::Error::success();
-  return makeError("{0}: the key {1} is {2}, but must lie between {3} and {4}", source.fileName(),
-                   quote(key), value, low, high);
+  return makeError("{0} is {1}, but must lie between {2} and {3}", source.keyPlace(key), value, low,
+                   high);
 }
 
 llvm::Expected<uint64_t> ModelSource::requireUInt(llvm::StringRef key, uint64_t low,
@@ -100,14 +103,15 @@ llvm::Expected<bool> ModelSource::getBoolOr(llvm::StringRef key, bool otherwise)
   return value->value_or(otherwise);
 }
 
-static llvm::Error unknownType(llvm::StringRef file, const TensorInfo &tensor) {
+static llvm::Error unknownType(const ModelSource &source, const TensorInfo &tensor) {
   std::string type =
       tensor.storedType.empty() ? ggufTypeName(tensor.ggufType).str() : quote(tensor.storedType);
   type = type.empty() ? "has type number " + std::to_string(tensor.ggufType) : "is of type " + type;
   auto known = llvm::map_range(allFormats(), [](auto *format) { return format->name.str(); });
   return makeError("{0}: the tensor {1} {2}, which can't be compiled yet; use a file in another "
                    "quantization, of {3}",
-                   file, quote(tensor.name), type, llvm::join(known, ", "));
+                   source.fileName(), quote(source.tensorName(tensor.name)), type,
+                   llvm::join(known, ", "));
 }
 
 llvm::Expected<const TensorInfo *> ModelSource::requireTensor(llvm::StringRef name) const {
@@ -115,9 +119,9 @@ llvm::Expected<const TensorInfo *> ModelSource::requireTensor(llvm::StringRef na
   if (!tensor)
     return makeError("{0}: the tensor {1} is missing, which this kind of model needs; is "
                      "the file complete?",
-                     fileName(), quote(name));
+                     fileName(), quote(tensorName(name)));
   if (!tensor->format)
-    return unknownType(fileName(), *tensor);
+    return unknownType(*this, *tensor);
   return tensor;
 }
 
@@ -139,6 +143,7 @@ llvm::Expected<const TensorInfo *> ModelSource::requireTensor(llvm::StringRef na
   if (dropOnes((*tensor)->shape) != dropOnes(shape))
     return makeError("{0}: the tensor {1} is {2}, but the metadata asks for {3} (columns "
                      "first)",
-                     fileName(), quote(name), shapeText((*tensor)->shape), shapeText(shape));
+                     fileName(), quote(tensorName(name)), shapeText((*tensor)->shape),
+                     shapeText(shape));
   return tensor;
 }

@@ -77,6 +77,11 @@ public:
   virtual llvm::StringRef fileName() const = 0;
   // What kind of file it is, for example "GGUF v3".
   virtual std::string kindName() const = 0;
+  // What messages call a key: "FILE: the key 'KEY'", or the place in the file
+  // that tells what the key says.
+  virtual std::string keyPlace(llvm::StringRef key) const;
+  // What the file calls a tensor that it has, or should have, as `name`.
+  virtual std::string tensorName(llvm::StringRef name) const { return name.str(); }
   // Bytes of all files together.
   virtual uint64_t fileBytes() const = 0;
 

@@ -42,8 +42,9 @@ Latent readLatent(ModelBuilder &builder, const Hyper &hyper) {
   latent.plain = number("attention.key_length_mla", 3, 1 << 12) - latent.turned;
   latent.value = number("attention.value_length_mla", 1, 1 << 12);
   if (latent.plain < 1) {
-    builder.fail(makeError("{0}: {1}attention.key_length_mla is not above rope.dimension_count {2}",
-                           source.fileName(), hyper.prefix, latent.turned));
+    builder.fail(makeError("{0} is not above the {1} values of it that are turned",
+                           source.keyPlace(hyper.prefix + "attention.key_length_mla"),
+                           latent.turned));
     latent.plain = 1;
   }
   // With yarn the products grow as the logarithm of the context does.
@@ -110,8 +111,8 @@ Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &fac
     Latent latent = readLatent(builder, hyper);
     RopeOptions options;
     options.headDim = latent.turned;
-    // The scale of the products has it.
-    options.grows = false;
+    // In GGUF files the scale of the products has it; folders may tell it too.
+    options.grows = builder.source().hasKey(hyper.prefix + "rope.scaling.yarn_attn_factor");
     Value angles = ropeAngles(builder, hyper, options);
     style.mixer = [&builder, hyper, latent, angles](int64_t, const std::string &layer,
                                                     Value input) {
@@ -123,14 +124,8 @@ Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &fac
   });
 }
 
-int64_t sizeOf(const FolderSource &source, llvm::StringRef name) {
-  const Json *found = source.config().findPath(name);
-  int64_t size = found ? found->asInt().value_or(0) : 0;
-  return std::clamp<int64_t>(size, 0, 1 << 16);
-}
-
 llvm::Expected<int64_t> heads(const FolderSource &source) {
-  return sizeOf(source, "num_attention_heads");
+  return source.count("num_attention_heads");
 }
 
 // Of each head's keys and values: `count` are there.
@@ -141,11 +136,17 @@ std::vector<int64_t> range(int64_t first, int64_t end, int64_t count) {
 }
 
 llvm::Expected<std::vector<int64_t>> plainKeys(const FolderSource &source, int64_t count) {
-  return range(0, sizeOf(source, "qk_nope_head_dim"), count);
+  auto plain = source.count("qk_nope_head_dim");
+  if (!plain)
+    return plain.takeError();
+  return range(0, *plain, count);
 }
 
 llvm::Expected<std::vector<int64_t>> values(const FolderSource &source, int64_t count) {
-  return range(sizeOf(source, "qk_nope_head_dim"), count, count);
+  auto plain = source.count("qk_nope_head_dim");
+  if (!plain)
+    return plain.takeError();
+  return range(*plain, count, count);
 }
 
 constexpr TensorRule kTensors[] = {
@@ -160,25 +161,42 @@ constexpr TensorRule kTensors[] = {
      nullptr, heads},
 };
 
+// Settings of other models of this make.
+void refuseOthers(FolderKeys &keys) {
+  if (!keys.flag("rope_interleave").value_or(true))
+    keys.refuse("rope_interleave", "is false, but only neighbours can be compiled as pairs");
+  if (keys.flag("attention_bias").value_or(false))
+    keys.refuse("attention_bias", "is true, but latent attention can't be compiled with biases");
+  auto method = keys.text("topk_method").value_or("noaux_tc");
+  if (method != "noaux_tc")
+    keys.refuse("topk_method", "is " + quote(method) + "; only 'noaux_tc' can be compiled");
+}
+
 void keys(FolderKeys &keys) {
+  for (auto [path, value] : {std::pair("n_group", 8), {"topk_group", 4}, {"n_shared_experts", 1}})
+    keys.assume(path, Json::of(int64_t(value)));
+  keys.assume("routed_scaling_factor", Json::of(2.5));
+  keys.assume("norm_topk_prob", Json::of(true));
+  refuseOthers(keys);
   decoderKeys(keys);
   expertKeys(keys);
-  int64_t rank = keys.integer("kv_lora_rank").value_or(0);
-  int64_t turned = keys.integer("qk_rope_head_dim").value_or(0);
-  int64_t plain = keys.integer("qk_nope_head_dim").value_or(0);
-  if (auto ranks = keys.integer("q_lora_rank"))
-    keys.set("attention.q_lora_rank", Json::of(*ranks));
-  for (auto [name, value] : {std::pair("attention.kv_lora_rank", rank),
-                             {"attention.head_count_kv", int64_t(1)},
-                             {"attention.key_length", rank + turned},
-                             {"attention.value_length", rank},
-                             {"attention.key_length_mla", plain + turned},
-                             {"rope.dimension_count", turned}})
-    keys.set(name, Json::of(value));
-  keys.copy("attention.value_length_mla", "v_head_dim");
-  bool sigmoid = keys.text("scoring_func").value_or("sigmoid") == "sigmoid";
-  keys.set("expert_gating_func", Json::of(int64_t(sigmoid ? 2 : 1)));
-  auto all = keys.number("rope_parameters.mscale_all_dim|rope_scaling.mscale_all_dim");
+  int64_t rank = keys.count("kv_lora_rank").value_or(0);
+  int64_t turned = keys.count("qk_rope_head_dim").value_or(0);
+  int64_t plain = keys.count("qk_nope_head_dim").value_or(0);
+  if (auto ranks = keys.count("q_lora_rank"))
+    keys.set("attention.q_lora_rank", Json::of(*ranks), "q_lora_rank");
+  keys.set("attention.kv_lora_rank", Json::of(rank), "kv_lora_rank");
+  keys.set("attention.head_count_kv", Json::of(int64_t(1)));
+  keys.set("attention.key_length", Json::of(rank + turned));
+  keys.set("attention.value_length", Json::of(rank), "kv_lora_rank");
+  keys.set("attention.key_length_mla", Json::of(plain + turned), "qk_nope_head_dim");
+  keys.set("rope.dimension_count", Json::of(turned), "qk_rope_head_dim");
+  keys.copyCount("attention.value_length_mla", "v_head_dim");
+  auto scoring = keys.text("scoring_func").value_or("sigmoid");
+  if (scoring != "sigmoid" && scoring != "softmax")
+    keys.refuse("scoring_func", "is " + quote(scoring) + ", expected 'sigmoid' or 'softmax'");
+  keys.set("expert_gating_func", Json::of(int64_t(scoring == "sigmoid" ? 2 : 1)));
+  auto all = keys.number("rope_parameters.mscale_all_dim|rope_scaling.mscale_all_dim", 0, 1e3);
   if (all)
     keys.set("rope.scaling.yarn_log_multiplier", Json::of(0.1 * *all));
 }

@@ -34,8 +34,9 @@ static constexpr TensorRule kTensors[] = {
 };
 
 static void keys(FolderKeys &keys) {
-  decoderKeys(keys);
-  windowKeys(keys);
+  sizeKeys(keys);
+  ropeKeys(keys);
+  windowKeys(keys, 4096, /*optional=*/true);
 }
 
 static constexpr llvm::StringRef kNames[] = {"exaone4"};

@@ -61,16 +61,16 @@ static constexpr TensorRule kTensors[] = {
 
 static void keys(FolderKeys &keys) {
   keys.assume("head_dim", Json::of(int64_t(256)));
-  keys.assume("query_pre_attn_scalar", Json::of(int64_t(256)));
-  decoderKeysOf(keys, "gelu_pytorch_tanh");
-  windowKeys(keys);
+  sizeKeys(keys, "gelu_pytorch_tanh");
+  ropeKeys(keys);
+  windowKeys(keys, kFirstWindow);
   causalKeys(keys);
-  keys.set(kScale, Json::of(1 / std::sqrt(keys.number("query_pre_attn_scalar").value_or(0))));
+  preScaleKey(keys, kScale);
   // Null is no cap, absence the first model's.
   for (auto [key, first] :
        {std::pair(kAttentionCap, kFirstAttentionCap), {kLogitCap, kFirstLogitCap}}) {
-    const Json *found = keys.source().config().findPath(key);
-    keys.set(key, Json::of(found ? found->asNumber().value_or(0) : double(first)));
+    double otherwise = keys.names(key) ? 0 : double(first);
+    keys.set(key, Json::of(keys.number(key).value_or(otherwise)), key);
   }
 }
 

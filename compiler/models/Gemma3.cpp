@@ -28,7 +28,8 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
     options.baseKey = kNearBase.data();
     options.scaled = false;
     mlir::Value nearAngles = ropeAngles(builder, hyper, options);
-    style.windows = true;
+    style.attention.cap = hyper.attentionCap;
+    style.windows = style.caps = true;
     style.ofLayer = [nearAngles, window = hyper.window, near = windowLayers(builder, hyper, 6)](
                         int64_t layer, AttentionStyle &attention) {
       if (!near[layer])
@@ -59,24 +60,26 @@ static constexpr TensorRule kTensors[] = {
 // not as in the first one.
 static void assume(FolderKeys &keys) {
   for (auto [path, value] : {std::pair("head_dim", int64_t(256)),
-                             {"query_pre_attn_scalar", int64_t(256)},
                              {"num_attention_heads", int64_t(8)},
                              {"num_key_value_heads", int64_t(4)},
                              {"max_position_embeddings", int64_t(131072)}})
     keys.assume(path, Json::of(value));
   keys.assume("rms_norm_eps", Json::of(1e-6));
   keys.assume("rope_theta", Json::of(1e6));
+  keys.assume("rope_local_base_freq", Json::of(1e4));
 }
 
 static void keys(FolderKeys &keys) {
   assume(keys);
-  decoderKeysOf(keys, "gelu_pytorch_tanh");
+  sizeKeys(keys, "gelu_pytorch_tanh");
+  ropeKindKeys(keys);
   ropeKeys(keys, "rope_parameters.full_attention");
-  keys.copy(kNearBase, "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq");
-  windowKeys(keys);
+  ropeBaseKey(keys, kNearBase, "rope_parameters.sliding_attention", "rope_local_base_freq");
+  windowKeys(keys, 4096);
   causalKeys(keys);
-  keys.set(kScale, Json::of(1 / std::sqrt(keys.number("query_pre_attn_scalar").value_or(0))));
-  keys.copy("final_logit_softcapping", "final_logit_softcapping");
+  preScaleKey(keys, kScale);
+  for (const char *cap : {"attn_logit_softcapping", "final_logit_softcapping"})
+    keys.copyNumber(cap, cap);
 }
 
 static constexpr llvm::StringRef kNames[] = {"gemma3"};

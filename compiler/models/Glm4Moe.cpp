@@ -25,8 +25,12 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 }
 
 static void keys(FolderKeys &keys) {
+  keys.assume("partial_rotary_factor", Json::of(0.5));
   decoderKeys(keys);
   expertKeys(keys);
+  if (auto normed = keys.flag("use_qk_norm"))
+    for (const char *norm : {"blk.*.attn_q_norm.weight", "blk.*.attn_k_norm.weight"})
+      keys.expect("use_qk_norm", "blk.*.attn_q.weight", norm, *normed);
 }
 
 static constexpr TensorRule kTensors[] = {

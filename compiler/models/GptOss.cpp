@@ -4,6 +4,7 @@
 #include "compiler/models/blocks/Decoder.h"
 #include "compiler/models/blocks/DecoderFolder.h"
 #include "compiler/models/blocks/Rope.h"
+#include "compiler/models/blocks/Windows.h"
 
 namespace izhc::models {
 
@@ -15,8 +16,9 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
     style.attention.angles = ropeAngles(builder, hyper);
     style.attention.sinks = true;
     style.windows = true;
-    style.ofLayer = [window = hyper.window](int64_t layer, AttentionStyle &attention) {
-      attention.window = layer % 2 == 0 ? window : 0;
+    style.ofLayer = [window = hyper.window, near = windowLayers(builder, hyper, 2)](
+                        int64_t layer, AttentionStyle &attention) {
+      attention.window = near[layer] ? window : 0;
     };
     Routing routing;
     routing.score = lm::Score::SoftmaxChosen;
@@ -61,12 +63,15 @@ static constexpr TensorRule kTensors[] = {
 };
 
 static void keys(FolderKeys &keys) {
-  decoderKeys(keys);
+  keys.assume("rope_theta", Json::of(150000.0));
+  sizeKeys(keys);
+  ropeKeys(keys);
+  windowKeys(keys, 128);
   expertKeys(keys);
   // An expert's width goes by another name than elsewhere.
-  keys.copy("expert_feed_forward_length", "intermediate_size");
-  keys.copy(kAlpha, kAlpha);
-  keys.copy(kLimit, kLimit);
+  keys.copyCount("expert_feed_forward_length", "intermediate_size");
+  keys.copyNumber(kAlpha, kAlpha);
+  keys.copyNumber(kLimit, kLimit);
 }
 
 static constexpr llvm::StringRef kNames[] = {"gpt-oss"};

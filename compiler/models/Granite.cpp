@@ -25,10 +25,10 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 
 static void keys(FolderKeys &keys) {
   decoderKeys(keys);
-  keys.copy("attention.scale", "attention_multiplier");
-  keys.copy("embedding_scale", "embedding_multiplier");
-  keys.copy("residual_scale", "residual_multiplier");
-  keys.copy("logit_scale", "logits_scaling");
+  keys.copyNumber("attention.scale", "attention_multiplier");
+  keys.copyNumber("embedding_scale", "embedding_multiplier");
+  keys.copyNumber("residual_scale", "residual_multiplier");
+  keys.copyNumber("logit_scale", "logits_scaling");
 }
 
 static constexpr llvm::StringRef kNames[] = {"granite"};

@@ -42,26 +42,44 @@ static constexpr TensorRule kTensors[] = {
 // The feed-forward size is two thirds of the one named, rounded up, where the
 // folder says that it is adjusted.
 static void feedForward(FolderKeys &keys) {
-  int64_t size = keys.integer("block_ff_dim|intermediate_size").value_or(0);
+  int64_t size = keys.count("block_ff_dim|intermediate_size").value_or(0);
   if (keys.flag("block_auto_adjust_ff_dim").value_or(true)) {
-    double multiplier = keys.number("block_ffn_dim_multiplier").value_or(1);
-    int64_t multiple = std::max<int64_t>(keys.integer("block_multiple_of").value_or(256), 1);
+    double multiplier = keys.number("block_ffn_dim_multiplier", 0, 1e3).value_or(1);
+    int64_t multiple = keys.count("block_multiple_of", 1).value_or(256);
     size = int64_t(multiplier * double(2 * size / 3));
     size = (size + multiple - 1) / multiple * multiple;
   }
-  keys.set("feed_forward_length", Json::of(size));
+  keys.set("feed_forward_length", Json::of(size), "intermediate_size");
+}
+
+// Which layers are attention: by their kinds, or by the numbers of those.
+static std::vector<bool> attentionLayers(FolderKeys &keys) {
+  std::vector<bool> layers = keys.equals("layer_types", "full_attention", "conv");
+  if (!layers.empty())
+    return layers;
+  layers.resize(std::min<int64_t>(keys.count("num_hidden_layers").value_or(0), 1 << 12));
+  if (!keys.find("full_attn_idxs"))
+    layers.flip();
+  for (int64_t layer : keys.counts("full_attn_idxs"))
+    if (layer < int64_t(layers.size()))
+      layers[layer] = true;
+  return layers;
 }
 
 static void keys(FolderKeys &keys) {
-  decoderKeys(keys);
+  keys.assume("rope_theta", Json::of(1e6));
+  sizeKeys(keys);
+  ropeKeys(keys);
   feedForward(keys);
-  keys.copy("shortconv.l_cache", "conv_L_cache");
-  int64_t heads = keys.integer("num_key_value_heads").value_or(0);
+  keys.copyCount("shortconv.l_cache", "conv_L_cache");
+  if (keys.flag("conv_bias").value_or(false))
+    keys.refuse("conv_bias", "is true, but convolutions can be compiled without biases only");
+  int64_t heads = keys.count("num_key_value_heads").value_or(8);
   std::vector<int64_t> keyHeads;
-  for (bool isAttention : keys.equals("layer_types", "full_attention"))
+  for (bool isAttention : attentionLayers(keys))
     keyHeads.push_back(isAttention ? heads : 0);
   if (!keyHeads.empty())
-    keys.set("attention.head_count_kv", keyHeads);
+    keys.set("attention.head_count_kv", keyHeads, "layer_types");
 }
 
 static constexpr llvm::StringRef kNames[] = {"lfm2"};

@@ -24,8 +24,11 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 
 static void keys(FolderKeys &keys) {
   decoderKeys(keys);
-  keys.copy("attention.temperature_scale", "rope_parameters.llama_4_scaling_beta");
-  keys.copy("rope.scaling.yarn_log_multiplier", "rope_parameters.mscale_all_dim");
+  keys.copyNumber("attention.temperature_scale", "rope_parameters.llama_4_scaling_beta");
+  // Says for GGUF files what the growth of angles follows from. They take the
+  // other scale for 1.
+  if (keys.number("rope_parameters.mscale") == 1)
+    keys.copyNumber("rope.scaling.yarn_log_multiplier", "rope_parameters.mscale_all_dim");
 }
 
 static constexpr llvm::StringRef kNames[] = {"mistral3"};

@@ -19,7 +19,6 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 }
 
 static void keys(FolderKeys &keys) {
-  decoderKeys(keys);
   deltaKeys(keys);
   keys.set(kGrouped, Json::of(true));
   keys.ownForm();

@@ -48,7 +48,6 @@ static llvm::ArrayRef<TensorRule> others() {
 }
 
 static void keys(FolderKeys &keys) {
-  decoderKeys(keys);
   deltaKeys(keys);
   expertKeys(keys);
   keys.set(kGrouped, Json::of(true));

@@ -18,7 +18,6 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 }
 
 static void keys(FolderKeys &keys) {
-  decoderKeys(keys);
   deltaKeys(keys);
   expertKeys(keys);
 }

@@ -26,13 +26,16 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 }
 
 static void keys(FolderKeys &keys) {
+  keys.assume("rope_theta", Json::of(2e6));
   decoderKeys(keys);
-  std::vector<int64_t> turned;
-  if (const Json *list = keys.find("no_rope_layers"))
-    for (const Json &item : list->items())
-      turned.push_back(item.asInt().value_or(1));
+  std::vector<int64_t> turned = keys.counts("no_rope_layers");
   if (!turned.empty())
-    keys.set(kTurned, turned);
+    return keys.set(kTurned, turned, "no_rope_layers");
+  int64_t interval = keys.count("no_rope_layer_interval", 1).value_or(4);
+  int64_t layers = std::min<int64_t>(keys.count("num_hidden_layers").value_or(0), 1 << 12);
+  for (int64_t i = 1; i <= layers; ++i)
+    turned.push_back(i % interval != 0);
+  keys.set(kTurned, turned, "no_rope_layer_interval");
 }
 
 static constexpr llvm::StringRef kNames[] = {"smollm3"};

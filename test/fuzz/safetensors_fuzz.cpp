@@ -30,7 +30,7 @@ static constexpr TensorRule kRules[] = {
 };
 static constexpr llvm::StringRef kTypes[] = {"toy"};
 static void keys(FolderKeys &keys) {
-  keys.copy("width", "hidden_size");
+  keys.copyCount("width", "hidden_size");
   keys.set("windows", keys.equals("layer_types", "sliding"));
 }
 static const FolderMap kMap = {kTypes, "toy", kRules, nullptr, keys};

@@ -151,9 +151,10 @@ static Experts readStyledExperts(ModelBuilder &builder, const Hyper &hyper,
                                  const DecoderStyle &style) {
   Experts experts = readExperts(builder, hyper, style.routing.value_or(Routing()));
   if (experts.count != 0 && !style.routing)
-    builder.fail(makeError("{0}: {1}expert_count is {2}: a mixture of experts can't be compiled "
-                           "for this architecture yet",
-                           builder.source().fileName(), hyper.prefix, experts.count));
+    builder.fail(makeError("{0} is {1}: a mixture of experts can't be compiled for this "
+                           "architecture yet",
+                           builder.source().keyPlace(hyper.prefix + "expert_count"),
+                           experts.count));
   return experts;
 }
 
@@ -195,13 +196,15 @@ static Value decoderLayer(ModelBuilder &builder, const Hyper &hyper, const Decod
 static void refuseOtherAttention(ModelBuilder &builder, const Hyper &hyper,
                                  const DecoderStyle &style) {
   if (hyper.window != 0 && !style.windows)
-    builder.fail(makeError("{0}: {1}attention.sliding_window is {2}: attention to a window of "
-                           "tokens can't be compiled for this architecture yet",
-                           builder.source().fileName(), hyper.prefix, hyper.window));
+    builder.fail(makeError("{0} is {1}: attention to a window of tokens can't be compiled for this "
+                           "architecture yet",
+                           builder.source().keyPlace(hyper.prefix + "attention.sliding_window"),
+                           hyper.window));
   if (hyper.attentionCap != 0 && !style.caps)
-    builder.fail(makeError("{0}: {1}attn_logit_softcapping is {2}: capped attention can't be "
-                           "compiled for this architecture yet",
-                           builder.source().fileName(), hyper.prefix, hyper.attentionCap));
+    builder.fail(makeError("{0} is {1}: capped attention can't be compiled for this architecture "
+                           "yet",
+                           builder.source().keyPlace(hyper.prefix + "attn_logit_softcapping"),
+                           hyper.attentionCap));
 }
 
 Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts,

@@ -50,15 +50,14 @@ Experts readExperts(ModelBuilder &builder, const Hyper &hyper, const Routing &ro
   // Zero was written where nothing was meant.
   experts.routing.scale = scale == 0 ? 1.0f : float(scale);
   if (!(scale >= 0 && scale <= 1e6))
-    builder.fail(makeError("{0}: {1}expert_weights_scale is {2}, expected 0 to 1000000",
-                           source.fileName(), hyper.prefix, scale));
+    builder.fail(makeError("{0} is {1}, expected 0 to 1000000",
+                           source.keyPlace(hyper.prefix + "expert_weights_scale"), scale));
   int64_t size = experts.count / experts.groups;
   if (experts.count % experts.groups != 0 || experts.groupsUsed * size < experts.used ||
       (experts.groups > 1 && size < experts.routing.groupBest))
-    builder.fail(makeError("{0}: {1} of {2} experts can't come from {3} of {4} groups: "
-                           "{5}expert_group_count or expert_group_used_count is wrong",
-                           source.fileName(), experts.used, experts.count, experts.groupsUsed,
-                           experts.groups, hyper.prefix));
+    builder.fail(makeError("{0} is {1}, but {2} of {3} experts can't come from {4} of {1} groups",
+                           source.keyPlace(hyper.prefix + "expert_group_count"), experts.groups,
+                           experts.used, experts.count, experts.groupsUsed));
   if (builder.failed())
     experts.count = 0;
   return experts;
@@ -163,19 +162,19 @@ llvm::ArrayRef<TensorRule> mixtureTensors() {
 }
 
 void expertKeys(FolderKeys &keys) {
-  keys.copy("expert_count", "num_experts|num_local_experts|n_routed_experts");
-  keys.copy("expert_used_count", "num_experts_per_tok");
-  keys.copy("expert_feed_forward_length", "moe_intermediate_size");
-  keys.copy("expert_weights_norm", "norm_topk_prob");
-  keys.copy("expert_weights_scale", "routed_scaling_factor");
-  keys.copy("expert_group_count", "n_group");
-  keys.copy("expert_group_used_count", "topk_group");
-  keys.copy("expert_shared_count", "n_shared_experts");
-  keys.copy("leading_dense_block_count", "first_k_dense_replace");
-  keys.copy("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
+  keys.copyCount("expert_count", "num_experts|num_local_experts|n_routed_experts");
+  keys.copyCount("expert_used_count", "num_experts_per_tok");
+  keys.copyCount("expert_feed_forward_length", "moe_intermediate_size");
+  keys.copyFlag("expert_weights_norm", "norm_topk_prob");
+  keys.copyNumber("expert_weights_scale", "routed_scaling_factor");
+  keys.copyCount("expert_group_count", "n_group");
+  keys.copyCount("expert_group_used_count", "topk_group");
+  keys.copyCount("expert_shared_count", "n_shared_experts");
+  keys.copyCount("leading_dense_block_count", "first_k_dense_replace");
+  keys.copyCount("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
   // Their number comes on top of the layers here, as one of them there.
-  int64_t guesses = keys.integer("num_nextn_predict_layers").value_or(0);
-  auto layers = keys.integer("num_hidden_layers");
+  int64_t guesses = keys.count("num_nextn_predict_layers").value_or(0);
+  auto layers = keys.count("num_hidden_layers");
   if (layers && guesses > 0 && guesses < 64) {
     keys.set("block_count", Json::of(*layers + guesses));
     keys.set("nextn_predict_layers", Json::of(guesses));

@@ -22,9 +22,9 @@ static llvm::Expected<uint64_t> numberOfLayers(const ModelSource &source, const 
   int64_t most = *llvm::max_element(**entries);
   for (int64_t entry : **entries)
     if (uint64_t(entry) > high || (entry != most && entry != 0 && !differ) || most == 0)
-      return makeError("{0}: {1} differs from layer to layer or is out of range; only one value "
-                       "from 1 to {2} for all layers can be compiled",
-                       source.fileName(), key, high);
+      return makeError("{0} differs from layer to layer or is out of range; only one value "
+                       "from 1 to {1} for all layers can be compiled",
+                       source.keyPlace(key), high);
   return uint64_t(most);
 }
 
@@ -36,8 +36,8 @@ static void readHeads(ModelBuilder &builder, Hyper &hyper, LayerSizes sizes) {
   };
   hyper.heads = number("attention.head_count", 0, 1 << 14);
   if (hyper.heads == 0) {
-    builder.fail(makeError("{0}: the key {1}attention.head_count is missing", source.fileName(),
-                           hyper.prefix));
+    builder.fail(makeError("{0} is missing, which this kind of model needs",
+                           source.keyPlace(hyper.prefix + "attention.head_count")));
     hyper.heads = 1;
   }
   hyper.kvHeads = number("attention.head_count_kv", hyper.heads, 1 << 14);
@@ -50,9 +50,9 @@ static void readHeads(ModelBuilder &builder, Hyper &hyper, LayerSizes sizes) {
                            "positive sizes can be compiled",
                            source.fileName(), hyper.headDim, valueDim));
   if (hyper.heads % hyper.kvHeads != 0)
-    builder.fail(makeError("{0}: {1}attention.head_count {2} is not a multiple of "
-                           "head_count_kv {3}",
-                           source.fileName(), hyper.prefix, hyper.heads, hyper.kvHeads));
+    builder.fail(makeError("{0} is {1}, expected a multiple of the {2} heads of keys",
+                           source.keyPlace(hyper.prefix + "attention.head_count"), hyper.heads,
+                           hyper.kvHeads));
 }
 
 // Keys that change what attention computes; leaving them out would give
@@ -60,17 +60,16 @@ static void readHeads(ModelBuilder &builder, Hyper &hyper, LayerSizes sizes) {
 static void refuseOtherAttention(ModelBuilder &builder, const Hyper &hyper) {
   const ModelSource &source = builder.source();
   if (!builder.unwrap<bool>(source.getBoolOr(hyper.prefix + "attention.causal", true), true))
-    builder.fail(makeError("{0}: {1}attention.causal is false: only models that read from left to "
-                           "right can be compiled",
-                           source.fileName(), hyper.prefix));
+    builder.fail(makeError("{0} is false: only models that read from left to right can be compiled",
+                           source.keyPlace(hyper.prefix + "attention.causal")));
 }
 
 static float readCap(ModelBuilder &builder, const std::string &key) {
   double cap = builder.unwrap<double>(builder.source().getFloatOr(key, 0), 0);
   if (cap == 0 || (cap >= 1e-3 && cap <= 1e6))
     return float(cap);
-  builder.fail(makeError("{0}: {1} is {2}, expected 0 (no cap) or 0.001 to 1000000",
-                         builder.source().fileName(), key, cap));
+  builder.fail(makeError("{0} is {1}, expected 0 (no cap) or 0.001 to 1000000",
+                         builder.source().keyPlace(key), cap));
   return 0;
 }
 
@@ -114,20 +113,19 @@ Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture, LayerSizes 
   hyper.feedForward = builder.unwrap<uint64_t>(
       numberOfLayers(source, hyper.prefix + "feed_forward_length", sizes, ofExperts, 1 << 22), 1);
   if (hyper.feedForward == 0)
-    builder.fail(makeError("{0}: the key {1}feed_forward_length is missing", source.fileName(),
-                           hyper.prefix));
+    builder.fail(makeError("{0} is missing, which this kind of model needs",
+                           source.keyPlace(hyper.prefix + "feed_forward_length")));
   readHeads(builder, hyper, sizes);
   // A window as large as the context hides nothing.
   hyper.window = builder.unwrap<uint64_t>(
       source.getUIntOr(hyper.prefix + "attention.sliding_window", 0, 0, 1u << 30), 0);
   if (hyper.window >= hyper.context)
     hyper.window = 0;
-  double eps = builder.unwrap<double>(
-      source.requireFloat(hyper.prefix + "attention.layer_norm_rms_epsilon"), 1e-5);
+  std::string epsilon = hyper.prefix + "attention.layer_norm_rms_epsilon";
+  double eps = builder.unwrap<double>(source.requireFloat(epsilon), 1e-5);
   if (!(eps >= 0 && eps < 1))
-    builder.fail(makeError("{0}: {1}attention.layer_norm_rms_epsilon is {2}, expected a number "
-                           "from 0 to 1",
-                           source.fileName(), hyper.prefix, eps));
+    builder.fail(makeError("{0} is {1}, expected a number from 0 to 1", source.keyPlace(epsilon),
+                           eps));
   hyper.eps = float(eps);
   refuseOtherAttention(builder, hyper);
   hyper.logitCap = readCap(builder, hyper.prefix + "final_logit_softcapping");

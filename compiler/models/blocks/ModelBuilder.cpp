@@ -40,7 +40,7 @@ double ModelBuilder::number(const std::string &key, double otherwise, double low
   double value = unwrap<double>(from.getFloatOr(key, otherwise), otherwise);
   if (value >= low && value <= high)
     return value;
-  fail(makeError("{0}: {1} is {2}, expected {3} to {4}", from.fileName(), key, value, low, high));
+  fail(makeError("{0} is {1}, expected {2} to {3}", from.keyPlace(key), value, low, high));
   return otherwise;
 }
 
@@ -56,7 +56,7 @@ std::vector<int64_t> ModelBuilder::layerNumbers(const std::string &key, int64_t 
   auto entries = unwrap<std::optional<std::vector<int64_t>>>(from.getIntArray(key), std::nullopt);
   if (entries && int64_t(entries->size()) == layers)
     return *entries;
-  fail(makeError("{0}: {1} has {2} entries for {3} layers", from.fileName(), key,
+  fail(makeError("{0} has {1} entries for {2} layers", from.keyPlace(key),
                  entries ? entries->size() : 0, layers));
   return same;
 }
@@ -87,7 +87,7 @@ Value ModelBuilder::named(const std::string &name, llvm::ArrayRef<int64_t> shape
     if (isVector && (*tensor)->format->kind == ElementKind::Quantized)
       fail(makeError(
           "{0}: tensor {1} is a vector in the format {2}; vectors must be in a float format",
-          from.fileName(), quote(name), format));
+          from.fileName(), quote(from.tensorName(name)), format));
   } else {
     fail(tensor.takeError());
   }
@@ -136,7 +136,7 @@ std::vector<float> ModelBuilder::readVector(const llvm::Twine &name, int64_t cou
   if (format.kind == ElementKind::Quantized) {
     fail(makeError(
         "{0}: tensor {1} is a vector in the format {2}; vectors must be in a float format",
-        from.fileName(), quote(name.str()), format.name));
+        from.fileName(), quote(from.tensorName(name.str())), format.name));
     return values;
   }
   // A vector is one row.
@@ -166,10 +166,27 @@ Value ModelBuilder::state(const llvm::Twine &name, int64_t heads, int64_t dim) {
   return create<lm::StateOp>(type, builder.getStringAttr(name));
 }
 
+// A bias may be left out, but then in all layers: one that only some have is
+// lost, not another kind of model.
+bool ModelBuilder::hasBias(llvm::StringRef name, Bias bias) {
+  if (bias != Bias::Optional)
+    return bias == Bias::Required;
+  bool has = hasTensor(name + ".bias");
+  llvm::StringRef kind = name;
+  if (kind.consume_front("blk."))
+    kind = kind.split('.').second;
+  if (biases.try_emplace(kind, has).first->second != has)
+    fail(makeError("{0}: the tensor {1} is {2}, unlike that of other layers; is the file "
+                   "complete?",
+                   from.fileName(), quote(from.tensorName((name + ".bias").str())),
+                   has ? "there" : "missing"));
+  return has;
+}
+
 Value ModelBuilder::linear(Value input, const llvm::Twine &name, int64_t rows, Bias bias) {
   Value weight = matrix(name + ".weight", rows, lm::widthOf(input));
   llvm::SmallVector<Value, 1> biases;
-  if (bias == Bias::Required || (bias == Bias::Optional && hasTensor(name + ".bias")))
+  if (hasBias(name.str(), bias))
     biases.push_back(vector(name + ".bias", rows));
   auto where = mlir::NameLoc::get(builder.getStringAttr(name));
   auto op = lm::LinearOp::create(builder, where, mlir::TypeRange{lm::rowsType(context(), rows)},
@@ -206,7 +223,7 @@ llvm::Error ModelBuilder::checkAllUsed() const {
     if (!used.contains(tensor.name))
       return makeError("{0}: tensor {1} has no place in this architecture; without it the model "
                        "would compute something else, so it is not compiled",
-                       from.fileName(), quote(tensor.name));
+                       from.fileName(), quote(from.tensorName(tensor.name)));
   return llvm::Error::success();
 }
 

@@ -99,6 +99,7 @@ public:
 private:
   mlir::Value named(const std::string &name, llvm::ArrayRef<int64_t> shape,
                     const RowView *view = nullptr, bool isVector = false);
+  bool hasBias(llvm::StringRef name, Bias bias);
   llvm::Error checkAllUsed() const;
 
   const ModelSource &from;
@@ -107,6 +108,8 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   llvm::StringMap<mlir::Value> values;
   llvm::StringSet<> used;
+  // Whether a product has a bias, by its name without the layer.
+  llvm::StringMap<bool> biases;
   llvm::Error error;
   bool hasError = false;
 };

@@ -1,6 +1,7 @@
 // The ops of short convolutions and of the gated delta rule.
 
 #include "compiler/models/blocks/Recurrent.h"
+#include "compiler/models/blocks/DecoderFolder.h"
 #include "compiler/models/blocks/Rope.h"
 #include <initializer_list>
 
@@ -47,18 +48,21 @@ std::vector<bool> recurrentLayers(ModelBuilder &builder, const Hyper &hyper) {
 }
 
 void deltaKeys(FolderKeys &keys) {
-  keys.copy("ssm.group_count", "linear_num_key_heads");
-  keys.copy("ssm.state_size", "linear_key_head_dim");
-  keys.copy("ssm.time_step_rank", "linear_num_value_heads");
-  keys.copy("ssm.conv_kernel", "linear_conv_kernel_dim");
-  int64_t heads = keys.integer("linear_num_value_heads").value_or(0);
-  int64_t dim = keys.integer("linear_value_head_dim").value_or(0);
+  keys.assume("partial_rotary_factor", Json::of(0.25));
+  sizeKeys(keys);
+  ropeKeys(keys);
+  keys.copyCount("ssm.group_count", "linear_num_key_heads");
+  keys.copyCount("ssm.state_size", "linear_key_head_dim");
+  keys.copyCount("ssm.time_step_rank", "linear_num_value_heads");
+  keys.copyCount("ssm.conv_kernel", "linear_conv_kernel_dim");
+  int64_t heads = keys.count("linear_num_value_heads").value_or(0);
+  int64_t dim = keys.count("linear_value_head_dim").value_or(0);
   if (heads > 0 && dim > 0 && heads < (1 << 20) && dim < (1 << 20))
     keys.set("ssm.inner_size", Json::of(heads * dim));
-  keys.copy("full_attention_interval", "full_attention_interval");
-  std::vector<bool> recurrent = keys.equals("layer_types", "linear_attention");
+  keys.copyCount("full_attention_interval", "full_attention_interval");
+  std::vector<bool> recurrent = keys.equals("layer_types", "linear_attention", "full_attention");
   if (!recurrent.empty())
-    keys.set("attention.recurrent_layers", recurrent);
+    keys.set("attention.recurrent_layers", recurrent, "layer_types");
 }
 
 DeltaStyle readDeltaStyle(ModelBuilder &builder, const Hyper &hyper) {
@@ -74,11 +78,11 @@ DeltaStyle readDeltaStyle(ModelBuilder &builder, const Hyper &hyper) {
   int64_t inner = number("inner_size", 1 << 20);
   style.valueDim = std::max<int64_t>(inner / style.valueHeads, 1);
   if (inner % style.valueHeads != 0 || style.valueHeads % style.keyHeads != 0 || style.taps < 2)
-    builder.fail(makeError("{0}: {1}ssm.inner_size {2}, time_step_rank {3}, group_count {4} and "
-                           "conv_kernel {5}: expected multiples in this order, and a kernel of at "
-                           "least 2",
-                           builder.source().fileName(), hyper.prefix, inner, style.valueHeads,
-                           style.keyHeads, style.taps));
+    builder.fail(makeError("{0}: {1} values in {2} heads of values for {3} heads of keys, and a "
+                           "convolution over {4} tokens; expected multiples in this order, and at "
+                           "least 2 tokens",
+                           builder.source().fileName(), inner, style.valueHeads, style.keyHeads,
+                           style.taps));
   return style;
 }
 
@@ -138,17 +142,19 @@ struct GroupedRows {
   int64_t keyHeads, keyDim, groupWidth;
 
   static llvm::Expected<GroupedRows> read(const FolderSource &source, int64_t count) {
-    const Json *text = source.config().find("text_config");
-    auto size = [&](llvm::StringRef name) {
-      for (const Json *place : {text, &source.config()})
-        if (const Json *found = place ? place->find(name) : nullptr)
-          return std::clamp<int64_t>(found->asInt().value_or(0), 0, 1 << 16);
-      return int64_t(0);
-    };
+    constexpr llvm::StringRef names[] = {"linear_num_key_heads", "linear_key_head_dim",
+                                         "linear_num_value_heads", "linear_value_head_dim"};
+    int64_t sizes[4];
+    for (auto [size, name] : llvm::zip(sizes, names)) {
+      auto found = source.count(name);
+      if (!found)
+        return found.takeError();
+      size = *found;
+    }
     GroupedRows rows;
-    rows.keyHeads = size("linear_num_key_heads");
-    rows.keyDim = size("linear_key_head_dim");
-    int64_t values = size("linear_num_value_heads") * size("linear_value_head_dim");
+    rows.keyHeads = sizes[0];
+    rows.keyDim = sizes[1];
+    int64_t values = sizes[2] * sizes[3];
     rows.groupWidth = rows.keyHeads > 0 ? values / rows.keyHeads : 0;
     if (rows.keyHeads < 1 || rows.keyHeads * rows.width() != count)
       return makeError("{0}/config.json: {1} key heads of {2} values with {3} values each need {4} "

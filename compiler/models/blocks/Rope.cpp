@@ -53,9 +53,8 @@ private:
     else if (kind == "longrope" || kind == "su")
       longrope();
     else if (kind != "none")
-      builder.fail(makeError("{0}: {1} is {2}; known are 'none', 'linear', 'yarn' and "
-                             "'longrope'",
-                             source.fileName(), key, quote(kind)));
+      builder.fail(makeError("{0} is {1}; known are 'none', 'linear', 'yarn' and 'longrope'",
+                             source.keyPlace(key), quote(kind)));
     if (builder.hasTensor("rope_freqs.weight"))
       divideBy("rope_freqs.weight");
     else if (builder.hasTensor("rope_factors_short.weight") && kind != "longrope" && kind != "su")
@@ -105,7 +104,8 @@ private:
     double byAll = number("yarn_log_multiplier", 0, 0, 1e3);
     double magnitudeOf = byAll == 0 ? grown(1) : grown(1) / grown(byAll);
     if (options.grows)
-      magnitude = float(number("attn_factor", magnitudeOf, 1e-3, 1e3));
+      magnitude = float(number("yarn_attn_factor", magnitudeOf, 1e-3, 1e3) *
+                        number("attn_factor", 1, 1e-3, 1e3));
   }
 
   void longrope() {
@@ -132,16 +132,15 @@ mlir::Value ropeAngles(ModelBuilder &builder, const Hyper &hyper, const RopeOpti
   int64_t rotary = builder.unwrap<uint64_t>(
       source.getUIntOr(hyper.prefix + options.dimensionKey, dim, 1, 1 << 12), 2);
   if (rotary % 2 != 0 || rotary > dim) {
-    builder.fail(makeError("{0}: {1}{2} is {3}, expected an even number up to the {4} values of a "
-                           "head",
-                           source.fileName(), hyper.prefix, options.dimensionKey, rotary, dim));
+    builder.fail(makeError("{0} is {1}, expected an even number up to the {2} values of a head",
+                           source.keyPlace(hyper.prefix + options.dimensionKey), rotary, dim));
     rotary = 2;
   }
   double base = builder.unwrap<double>(
       source.getFloatOr(hyper.prefix + options.baseKey, options.base), options.base);
   if (!(base > 1 && base <= 1e12)) {
-    builder.fail(makeError("{0}: {1}{2} is {3}, expected more than 1 and at most 1e12",
-                           source.fileName(), hyper.prefix, options.baseKey, base));
+    builder.fail(makeError("{0} is {1}, expected more than 1 and at most 1e12",
+                           source.keyPlace(hyper.prefix + options.baseKey), base));
     base = 10000;
   }
   Scaling scaling(builder, hyper, options, base, rotary);

@@ -16,8 +16,11 @@ bool hasWindows(ModelBuilder &builder, const Hyper &hyper);
 // `period`. Without windows: none.
 std::vector<bool> windowLayers(ModelBuilder &builder, const Hyper &hyper, int64_t period);
 
-// The key, from a folder's layer_types or sliding_window_pattern (a number, or
-// text with an L for each layer with a window, repeated).
-void windowKeys(FolderKeys &keys);
+// attention.sliding_window and that key, from a folder's layer_types or
+// sliding_window_pattern (a number, or text with an L for each layer with a
+// window, repeated). `assumed` is the window of folders that don't name one; null
+// there is an error unless no layer has a window, or `optional` and layer_types
+// is absent too.
+void windowKeys(FolderKeys &keys, int64_t assumed, bool optional = false);
 
 } // namespace izhc

@@ -32,8 +32,8 @@ constexpr TensorRule kRules[] = {
 };
 constexpr llvm::StringRef kTypes[] = {"toy"};
 void keys(FolderKeys &keys) {
-  keys.copy("width", "hidden_size|n_embd");
-  keys.set("windows", keys.equals("layer_types", "sliding"));
+  keys.copyCount("width", "hidden_size|n_embd");
+  keys.set("windows", keys.equals("layer_types", "sliding", "full"));
 }
 const FolderMap kMap = {kTypes, "toy", kRules, nullptr, keys};
 

@@ -77,7 +77,7 @@ TEST(Gemma4Test, RefusesSharedCachesOfAKindThatHasNone) {
 
 TEST(Gemma4Test, RefusesSharingByAllLayers) {
   expectRefusal([](auto &s) { s.numbers["gemma4.attention.shared_kv_layers"] = 1; },
-                "gemma4.attention.shared_kv_layers is 1");
+                "gemma4.attention.shared_kv_layers' is 1");
 }
 
 TEST(Gemma4Test, RefusesKeyHeadsThatDontDivide) {

@@ -71,7 +71,7 @@ TEST(ModelRefusalTest, NamesAQuantizedVector) {
 }
 
 TEST(ModelRefusalTest, NamesHeadsThatDontDivide) {
-  expectRefusal([](auto &s) { s.numbers["llama.attention.head_count_kv"] = 3; }, "head_count_kv 3");
+  expectRefusal([](auto &s) { s.numbers["llama.attention.head_count_kv"] = 3; }, "a multiple of the 3 heads of keys");
   expectRefusal([](auto &s) { s.numbers["llama.attention.value_length"] = 8; }, "values of 8");
   expectRefusal([](auto &s) { s.arrays["llama.attention.head_count_kv"] = {1, 2}; },
                 "differs from layer to layer");
@@ -80,9 +80,9 @@ TEST(ModelRefusalTest, NamesHeadsThatDontDivide) {
 TEST(ModelRefusalTest, NamesBadRopeParameters) {
   double nan = std::numeric_limits<double>::quiet_NaN();
   expectRefusal([](auto &s) { s.numbers["llama.rope.dimension_count"] = 3; },
-                "dimension_count is 3");
+                "dimension_count' is 3");
   expectRefusal([](auto &s) { s.numbers["llama.rope.dimension_count"] = 6; },
-                "dimension_count is 6");
+                "dimension_count' is 6");
   for (double base : {0.0, -1.0, nan})
     expectRefusal([&](auto &s) { s.numbers["llama.rope.freq_base"] = base; }, "rope.freq_base");
   for (double factor : {-1.0, nan})
@@ -136,9 +136,9 @@ TEST(ModelRefusalTest, NamesAttentionThatIsNotCausal) {
 
 TEST(ModelRefusalTest, NamesWindowsAndCapsOfAttention) {
   expectRefusal([](auto &s) { s.numbers["llama.attention.sliding_window"] = 1; },
-                "llama.attention.sliding_window is 1");
+                "llama.attention.sliding_window' is 1");
   expectRefusal([](auto &s) { s.numbers["llama.attn_logit_softcapping"] = 50; },
-                "llama.attn_logit_softcapping is 50");
+                "llama.attn_logit_softcapping' is 50");
 }
 
 TEST(ModelRefusalTest, CountsTokensThatHaveNoRow) {

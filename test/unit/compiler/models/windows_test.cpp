@@ -47,7 +47,7 @@ TEST(WindowLayersTest, AsksTheKeyWhetherThereAreWindows) {
 constexpr llvm::StringRef kTypes[] = {"toy"};
 void keys(FolderKeys &keys) {
   keys.assume("num_hidden_layers", Json::of(int64_t(5)));
-  windowKeys(keys);
+  windowKeys(keys, 8);
 }
 const FolderMap kMap = {kTypes, "toy", {}, nullptr, keys};
 

@@ -1,0 +1,371 @@
+// What config.json says is applied or refused by name, whatever it holds.
+
+#include "test/unit/compiler/import/folder_files.h"
+#include "test/unit/compiler/models/fake_source.h"
+#include <gmock/gmock.h>
+
+namespace izhc::test {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+// A folder whose settings (as JSON) and tensors (as shapes) tests change.
+struct Folder {
+  std::map<std::string, std::string> config;
+  std::map<std::string, std::vector<int>> tensors;
+
+  llvm::Expected<std::unique_ptr<ModelSource>> open() const {
+    std::string text;
+    for (auto &[key, value] : config)
+      text += (text.empty() ? "{\"" : ", \"") + key + "\": " + value;
+    SafetensorsWriter weights;
+    for (auto &[name, shape] : tensors) {
+      size_t count = 1;
+      std::string sizes;
+      for (int size : shape) {
+        count *= size_t(size);
+        sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+      }
+      weights.floats(name, "[" + sizes + "]", std::vector<float>(count, 0.5f));
+    }
+    static std::list<FolderFiles> kept;
+    kept.emplace_back().add("config.json", text + "}").add("model.safetensors", weights.build());
+    auto folder = kept.back().open();
+    if (!folder)
+      return folder.takeError();
+    return presentFolder(std::move(*folder));
+  }
+
+  // The IR as text, or "error: " and the sentence.
+  std::string build() const {
+    auto source = open();
+    if (!source)
+      return "error: " + llvm::toString(source.takeError());
+    mlir::MLIRContext context;
+    llvm::Expected<Model> model = buildModel(**source, context);
+    if (!model)
+      return "error: " + llvm::toString(model.takeError());
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    model->module->print(stream);
+    return text;
+  }
+  std::string with(const std::string &key, const std::string &value) const {
+    Folder changed = *this;
+    changed.config[key] = value;
+    return changed.build();
+  }
+};
+
+// Two layers: 8 wide, 2 heads and 1 key head of 4, feed-forward 16, 10 tokens.
+Folder decoderFolder(const std::string &type) {
+  Folder folder;
+  folder.config = {{"model_type", '"' + type + '"'}, {"hidden_size", "8"},
+                   {"num_hidden_layers", "2"},       {"num_attention_heads", "2"},
+                   {"num_key_value_heads", "1"},     {"intermediate_size", "16"},
+                   {"head_dim", "4"},                {"max_position_embeddings", "512"},
+                   {"rms_norm_eps", "1e-5"},         {"tie_word_embeddings", "true"}};
+  folder.tensors = {{"model.embed_tokens.weight", {10, 8}}, {"model.norm.weight", {8}}};
+  for (std::string layer : {"model.layers.0.", "model.layers.1."}) {
+    for (auto name : {"input_layernorm", "post_attention_layernorm"})
+      folder.tensors[layer + name + ".weight"] = {8};
+    for (auto &[name, shape] : std::map<std::string, std::vector<int>>{
+             {"self_attn.q_proj", {8, 8}},
+             {"self_attn.k_proj", {4, 8}},
+             {"self_attn.v_proj", {4, 8}},
+             {"self_attn.o_proj", {8, 8}},
+             {"mlp.gate_proj", {16, 8}},
+             {"mlp.up_proj", {16, 8}},
+             {"mlp.down_proj", {8, 16}}})
+      folder.tensors[layer + name + ".weight"] = shape;
+  }
+  return folder;
+}
+
+// The same with the norms of Gemma 3 and 4.
+Folder gemmaFolder(const std::string &type) {
+  Folder folder = decoderFolder(type);
+  folder.config["layer_types"] = R"(["sliding_attention", "full_attention"])";
+  folder.config["sliding_window"] = "8";
+  folder.config["rope_parameters"] =
+      R"({"full_attention": {"rope_theta": 1000000.0, "rope_type": "default"},
+          "sliding_attention": {"rope_theta": 5000.0, "rope_type": "default"}})";
+  for (std::string layer : {"model.layers.0.", "model.layers.1."}) {
+    for (auto name : {"pre_feedforward_layernorm", "post_feedforward_layernorm"})
+      folder.tensors[layer + name + ".weight"] = {8};
+    for (auto name : {"self_attn.q_norm", "self_attn.k_norm"})
+      folder.tensors[layer + name + ".weight"] = {4};
+  }
+  return folder;
+}
+
+// Its second layer sees all tokens with heads of 8.
+Folder gemma4Folder() {
+  Folder folder = gemmaFolder("gemma4_text");
+  folder.config["global_head_dim"] = "8";
+  std::string layer = "model.layers.1.self_attn.";
+  folder.tensors[layer + "q_proj.weight"] = {16, 8};
+  folder.tensors[layer + "k_proj.weight"] = {8, 8};
+  folder.tensors[layer + "v_proj.weight"] = {8, 8};
+  folder.tensors[layer + "o_proj.weight"] = {8, 16};
+  folder.tensors[layer + "q_norm.weight"] = {8};
+  folder.tensors[layer + "k_norm.weight"] = {8};
+  return folder;
+}
+
+std::string place(const std::string &key) { return "error: folder/config.json: '" + key; }
+
+TEST(FolderConfigTest, TakesNullForAbsent) {
+  Folder folder = decoderFolder("llama");
+  std::string plain = folder.build();
+  EXPECT_THAT(plain, Not(StartsWith("error")));
+  for (const char *key : {"sliding_window", "rope_theta", "rope_parameters", "rope_scaling",
+                          "attention_bias", "mlp_bias", "hidden_act", "layer_types", "text_config"})
+    EXPECT_EQ(folder.with(key, "null"), plain) << key;
+}
+
+TEST(FolderConfigTest, RefusesCountsOfAnotherKindOrOutOfRange) {
+  Folder folder = decoderFolder("llama");
+  for (const char *key : {"max_position_embeddings", "hidden_size", "num_hidden_layers",
+                          "intermediate_size", "num_attention_heads", "num_key_value_heads",
+                          "head_dim", "sliding_window"})
+    for (const char *value : {"\"8\"", "-1", "1e300", "8.5", "99999999999999999999", "[8]", "{}",
+                              "true"})
+      EXPECT_THAT(folder.with(key, value),
+                  AllOf(StartsWith(place(key)), HasSubstr("expected an integer")))
+          << value;
+}
+
+TEST(FolderConfigTest, NamesItsOwnKeyForWhatIsAbsurd) {
+  Folder folder = decoderFolder("llama");
+  for (const char *key : {"max_position_embeddings", "hidden_size", "num_hidden_layers",
+                          "intermediate_size", "num_attention_heads", "num_key_value_heads"}) {
+    EXPECT_THAT(folder.with(key, "0"), StartsWith(place(key))) << key;
+    if (key != std::string("num_key_value_heads"))
+      EXPECT_THAT(folder.with(key, "null"), StartsWith(place(key))) << key;
+  }
+  EXPECT_THAT(folder.with("rms_norm_eps", "-1"), StartsWith(place("rms_norm_eps")));
+  EXPECT_THAT(folder.with("rope_theta", "1"), StartsWith(place("rope_theta")));
+  EXPECT_THAT(folder.with("sliding_window", "4"), StartsWith(place("sliding_window")));
+  folder.tensors.erase("model.layers.1.mlp.up_proj.weight");
+  EXPECT_THAT(folder.build(), HasSubstr("'model.layers.1.mlp.up_proj.weight' is missing"));
+}
+
+TEST(FolderConfigTest, RefusesNumbersFlagsAndTextsOfAnotherKind) {
+  Folder folder = decoderFolder("llama");
+  for (const char *key : {"rms_norm_eps", "rope_theta", "partial_rotary_factor"})
+    for (const char *value : {"\"1\"", "true", "[1]", "{}"})
+      EXPECT_THAT(folder.with(key, value),
+                  AllOf(StartsWith(place(key)), HasSubstr("expected a number")));
+  for (const char *key : {"tie_word_embeddings", "attention_bias", "mlp_bias", "use_sliding_window",
+                          "is_causal"})
+    for (const char *value : {"1", "\"yes\"", "[true]"})
+      EXPECT_THAT(folder.with(key, value),
+                  AllOf(StartsWith(place(key)), HasSubstr("expected true or false")));
+  for (const char *value : {"5", "true", "[\"silu\"]"})
+    EXPECT_THAT(folder.with("hidden_act", value), AllOf(StartsWith(place("hidden_act")),
+                                                        HasSubstr("expected a string")));
+  EXPECT_THAT(folder.with("hidden_act", "\"relu\""), StartsWith(place("hidden_act' is 'relu'")));
+  EXPECT_THAT(folder.with("text_config", "7"), StartsWith(place("text_config' is 7")));
+  EXPECT_THAT(folder.with("is_causal", "false"), StartsWith(place("is_causal' is false")));
+}
+
+TEST(FolderConfigTest, RefusesKindsOfLayersThatTheArchitectureHasNot) {
+  Folder folder = decoderFolder("qwen2");
+  for (const char *value : {"7", "\"full_attention\"", "[1, 2]", "[\"full_attention\", \"other\"]",
+                            "[\"sliding_attention\", \"full_attention\"]"})
+    EXPECT_THAT(folder.with("layer_types", value), StartsWith(place("layer_types"))) << value;
+  EXPECT_THAT(folder.with("layer_types", "[\"full_attention\", \"other\"]"),
+              HasSubstr("'layer_types[1]' is 'other', expected 'full_attention'"));
+}
+
+TEST(FolderConfigTest, RefusesBiasesThatContradictTheirFlag) {
+  Folder folder = decoderFolder("llama");
+  EXPECT_THAT(folder.with("attention_bias", "true"),
+              AllOf(HasSubstr("'model.layers.0.self_attn.q_proj.bias' is missing"),
+                    HasSubstr("'attention_bias'")));
+  EXPECT_THAT(folder.with("mlp_bias", "true"), HasSubstr("mlp.gate_proj.bias' is missing"));
+  for (std::string layer : {"model.layers.0.", "model.layers.1."})
+    for (auto [name, size] : {std::pair("q", 8), {"k", 4}, {"v", 4}})
+      folder.tensors[layer + "self_attn." + name + "_proj.bias"] = {size};
+  EXPECT_THAT(folder.with("attention_bias", "true"), Not(StartsWith("error")));
+  EXPECT_THAT(folder.with("attention_bias", "false"), HasSubstr("must not be there"));
+  folder.tensors.erase("model.layers.1.self_attn.k_proj.bias");
+  EXPECT_THAT(folder.build(), HasSubstr("'model.layers.1.self_attn.k_proj.bias' is missing"));
+}
+
+TEST(FolderRopeTest, RefusesParametersOfAnotherKind) {
+  Folder folder = decoderFolder("llama");
+  for (const char *key : {"rope_parameters", "rope_scaling"}) {
+    for (const char *value : {"5", "\"linear\"", "[1]", "true"})
+      EXPECT_THAT(folder.with(key, value),
+                  AllOf(StartsWith(place(key)), HasSubstr("expected an object")));
+    std::string factor = std::string(key) + ".factor";
+    for (const char *value : {"\"8\"", "null", "-1", "0", "[8]"})
+      EXPECT_THAT(folder.with(key, R"({"rope_type": "linear", "factor": )" + std::string(value) + "}"),
+                  StartsWith(place(factor)))
+          << value;
+    EXPECT_THAT(folder.with(key, R"({"rope_type": 3})"), StartsWith(place(key)));
+    EXPECT_THAT(folder.with(key, R"({"rope_type": "dynamic", "factor": 2.0})"),
+                AllOf(StartsWith(place(key)), HasSubstr("'dynamic'")));
+    // Parameters by kind of layer would go unread.
+    EXPECT_THAT(folder.with(key, R"({"full_attention": {"rope_theta": 5.0}})"),
+                StartsWith(place(key + std::string(".full_attention"))));
+    EXPECT_THAT(folder.with(key, R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                     "original_max_position_embeddings": 64})"),
+                StartsWith(place(key + std::string(".high_freq_factor' is missing"))));
+  }
+}
+
+TEST(FolderRopeTest, RefusesFactorsOfAnotherKindOrNumber) {
+  Folder folder = decoderFolder("phi3");
+  auto factors = [&](const std::string &values) {
+    return folder.with("rope_scaling", R"({"type": "longrope", "long_factor": [1, 2],
+                                           "short_factor": )" + values + "}");
+  };
+  for (const char *values : {"[1]", "[1, \"2\"]", "[1, 1e300]", "{}", "null"})
+    EXPECT_THAT(factors(values), StartsWith(place("rope_scaling.short_factor"))) << values;
+}
+
+// The magnitude of cosines and sines: 0.1 m ln 8 + 1 = 1.2079 for m = 1,
+// 1.1040 for m = 1/2.
+TEST(FolderRopeTest, GrowsYarnAsTheFolderSays) {
+  Folder folder = decoderFolder("llama");
+  auto magnitude = [&](const std::string &more) {
+    folder.config["rope_parameters"] =
+        R"({"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64)" + more +
+        "}";
+    auto source = folder.open();
+    if (!source)
+      return "error: " + llvm::toString(source.takeError());
+    double value = llvm::cantFail((*source)->getFloatOr("llama.rope.scaling.yarn_attn_factor", 0));
+    return llvm::formatv("{0:F4}", value).str();
+  };
+  EXPECT_EQ(magnitude(""), "1.2079");
+  EXPECT_EQ(magnitude(R"(, "mscale": 1.0, "mscale_all_dim": 0.5)"), "1.0942");
+  EXPECT_EQ(magnitude(R"(, "mscale_all_dim": 0.5)"), "1.2079");
+  EXPECT_EQ(magnitude(R"(, "mscale": 0.5, "attention_factor": 1.5)"), "1.5000");
+  EXPECT_THAT(magnitude(R"(, "mscale": "1")"), StartsWith(place("rope_parameters.mscale")));
+  EXPECT_THAT(folder.with("rope_parameters", R"({"rope_type": "yarn"})"),
+              StartsWith(place("rope_parameters.factor' is missing")));
+}
+
+TEST(FolderWindowTest, WantsAWindowWhereLayersHaveOne) {
+  for (const char *type : {"gemma2", "gemma3_text", "gemma4_text"}) {
+    Folder folder = gemmaFolder(type);
+    if (type == std::string("gemma2"))
+      folder.config.erase("rope_parameters");
+    for (const char *value : {"0", "null", "-1", "\"8\"", "8.0"})
+      EXPECT_THAT(folder.with("sliding_window", value), StartsWith(place("sliding_window")))
+          << type << ' ' << value;
+  }
+  Folder folder = gemmaFolder("gemma3_text");
+  folder.config["layer_types"] = R"(["full_attention", "full_attention"])";
+  EXPECT_THAT(folder.with("sliding_window", "null"), Not(StartsWith("error")));
+}
+
+TEST(FolderWindowTest, TakesGptOssLayersAsTheFolderNamesThem) {
+  Folder folder = decoderFolder("gpt_oss");
+  folder.config["layer_types"] = R"(["full_attention", "sliding_attention"])";
+  auto source = llvm::cantFail(folder.open());
+  EXPECT_THAT(*llvm::cantFail(source->getIntArray("gpt-oss.attention.sliding_window_pattern")),
+              ElementsAre(0, 1));
+}
+
+TEST(FolderGemmaTest, RefusesRopeOfWindowsThatWouldBeIgnored) {
+  for (Folder folder : {gemmaFolder("gemma3_text"), gemma4Folder()}) {
+    EXPECT_THAT(folder.build(), Not(StartsWith("error")));
+    auto near = [&](const std::string &parameters) {
+      return folder.with("rope_parameters",
+                         R"({"full_attention": {"rope_theta": 1e6, "rope_type": "default"},
+                             "sliding_attention": {"rope_theta": 5000.0, )" +
+                             parameters + "}}");
+    };
+    EXPECT_THAT(near(R"("rope_type": "linear", "factor": 2.0)"),
+                StartsWith(place("rope_parameters.sliding_attention.rope_type' is 'linear'")));
+    EXPECT_THAT(near(R"("partial_rotary_factor": 0.5)"),
+                StartsWith(place("rope_parameters.sliding_attention.partial_rotary_factor")));
+    EXPECT_THAT(near(R"("rope_type": 4)"),
+                StartsWith(place("rope_parameters.sliding_attention.rope_type")));
+    EXPECT_THAT(folder.with("rope_parameters", R"({"rope_theta": 5000.0})"),
+                StartsWith(place("rope_parameters.full_attention' is missing")));
+  }
+}
+
+TEST(FolderGemmaTest, CapsTheProductsOfGemma3) {
+  EXPECT_THAT(gemmaFolder("gemma3_text").with("attn_logit_softcapping", "50.0"),
+              HasSubstr("softcap 5.000000e+01"));
+}
+
+TEST(FolderGemmaTest, RefusesExpertsAndLostValuesOfGemma4) {
+  Folder folder = gemma4Folder();
+  EXPECT_THAT(folder.with("enable_moe_block", "true"), StartsWith(place("enable_moe_block")));
+  EXPECT_THAT(folder.with("attention_k_eq_v", "true"), HasSubstr("must not be there"));
+  for (const char *value : {"-1", "2", "\"1\""})
+    EXPECT_THAT(folder.with("num_kv_shared_layers", value), StartsWith(place("num_kv_shared_layers")));
+  for (const char *value : {"-1", "0", "7", "\"8\""})
+    EXPECT_THAT(folder.with("global_head_dim", value), StartsWith(place("global_head_dim")));
+  folder.tensors.erase("model.layers.1.self_attn.v_proj.weight");
+  EXPECT_THAT(folder.with("attention_k_eq_v", "true"), Not(StartsWith("error")));
+  for (const char *value : {"false", "null"})
+    EXPECT_THAT(folder.with("attention_k_eq_v", value),
+                AllOf(StartsWith("error"), HasSubstr("model.layers.1.self_attn.v_proj.weight")));
+  folder.tensors.erase("model.layers.0.self_attn.v_proj.weight");
+  EXPECT_THAT(folder.with("attention_k_eq_v", "true"),
+              HasSubstr("model.layers.0.self_attn.v_proj.weight' is missing"));
+}
+
+TEST(FolderGemmaTest, RefusesSizesOfSingleLayersThatWouldBeIgnored) {
+  Folder folder = gemma4Folder();
+  EXPECT_THAT(folder.with("per_layer_config", R"({"1": {"head_dim": 8}})"),
+              Not(StartsWith("error")));
+  for (const char *value : {"5", "[]", R"({"0": {"head_dim": 8}})", R"({"9": {"head_dim": 8}})",
+                            R"({"1": 8})", R"({"1": {"head_dim": 8, "hidden_size": 4}})"})
+    EXPECT_THAT(folder.with("per_layer_config", value), StartsWith(place("per_layer_config")))
+        << value;
+}
+
+// Without parameters a quarter of the frequencies turn: of heads of 8, the first.
+TEST(FolderGemmaTest, TurnsLargeHeadsInPartUnlessGemma4SaysOtherwise) {
+  Folder folder = gemma4Folder();
+  auto divisors = [](const Folder &folder) {
+    auto source = llvm::cantFail(folder.open());
+    return floatsOf(*source->findTensor("rope_freqs.weight"));
+  };
+  EXPECT_THAT(divisors(folder), ElementsAre(1, 1, 1, 1));
+  folder.config.erase("rope_parameters");
+  EXPECT_THAT(divisors(folder), ElementsAre(1, 1e30f, 1e30f, 1e30f));
+}
+
+TEST(FolderKindsTest, RefusesSettingsThatOtherArchitecturesHave) {
+  EXPECT_THAT(decoderFolder("lfm2").with("conv_bias", "true"), StartsWith(place("conv_bias")));
+  for (auto [key, value] : {std::pair("rope_interleave", "false"),
+                            {"attention_bias", "true"},
+                            {"topk_method", "\"greedy\""},
+                            {"scoring_func", "\"tanh\""},
+                            {"kv_lora_rank", "\"64\""}})
+    EXPECT_THAT(decoderFolder("deepseek_v3").with(key, value), StartsWith(place(key)));
+}
+
+TEST(FolderKindsTest, CountsLayersWithoutRopeByTheirInterval) {
+  Folder folder = decoderFolder("smollm3");
+  folder.config["no_rope_layer_interval"] = "2";
+  auto source = llvm::cantFail(folder.open());
+  EXPECT_THAT(*llvm::cantFail(source->getIntArray("smollm3.rope.layers")), ElementsAre(1, 0));
+  EXPECT_THAT(folder.with("no_rope_layers", "[1, \"0\"]"), StartsWith(place("no_rope_layers[1]")));
+}
+
+TEST(FolderKindsTest, TakesLfm2sNumbersOfAttentionLayers) {
+  Folder folder = decoderFolder("lfm2");
+  folder.config["full_attn_idxs"] = "[1]";
+  auto source = llvm::cantFail(folder.open());
+  EXPECT_THAT(*llvm::cantFail(source->getIntArray("lfm2.attention.head_count_kv")),
+              ElementsAre(0, 1));
+}
+
+} // namespace
+} // namespace izhc::test
