@@ -130,6 +130,8 @@ class TensorSource {
 public:
   virtual ~TensorSource() = default;
   virtual llvm::Expected<SourceTensor> find(llvm::StringRef name) = 0;
+  // What messages call it: "FILE: tensor 'NAME'".
+  virtual std::string describe(llvm::StringRef name) const;
   // The bytes will not be read again: mapped pages may be dropped.
   virtual void release(llvm::ArrayRef<uint8_t> bytes) {}
 };

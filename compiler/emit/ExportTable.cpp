@@ -5,6 +5,7 @@
 
 #include "compiler/emit/ExportTable.h"
 #include "compiler/import/ByteReader.h"
+#include "compiler/import/GgufFile.h"
 #include "compiler/support/Error.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -20,8 +21,9 @@ namespace {
 constexpr uint64_t kMostInline = 1 << 20;
 // Of all experts of the largest models.
 constexpr int64_t kMostRows = 1 << 28;
-// Far above any vocabulary, and below what would hurt.
-constexpr uint64_t kMostContent = 1 << 30;
+// Far above any vocabulary, and below what would hurt. And a small file may not
+// ask for much: keys shrink to a tenth, at the most to a hundredth.
+constexpr uint64_t kMostContent = 256 << 20, kMostAtOnce = 1 << 20, kMostRatio = 512;
 
 class Bytes {
 public:
@@ -168,7 +170,7 @@ std::vector<uint8_t> buildExportTable(const ModelSource &source, const Plan &pla
   header.bytes.resize(llvm::alignTo(header.bytes.size(), ExportTable::kAlignment));
   Bytes content;
   content.put<uint64_t>(header.bytes.size()).append(header.bytes).append(table.bytes);
-  return compressed(content.bytes);
+  return content.bytes.size() <= kMostContent ? compressed(content.bytes) : std::vector<uint8_t>();
 }
 
 static llvm::Expected<std::vector<uint8_t>> contentOf(llvm::ArrayRef<uint8_t> section) {
@@ -178,7 +180,7 @@ static llvm::Expected<std::vector<uint8_t>> contentOf(llvm::ArrayRef<uint8_t> se
   uint32_t packed = ByteReader::decode<uint32_t>(section.data());
   uint64_t size = ByteReader::decode<uint64_t>(section.data() + 4);
   llvm::ArrayRef<uint8_t> rest = section.drop_front(12);
-  if (packed > 1 || size > kMostContent)
+  if (packed > 1 || size > kMostContent || size > kMostAtOnce + kMostRatio * rest.size())
     return malformed();
   if (!packed)
     return size == rest.size() ? llvm::Expected<std::vector<uint8_t>>(rest.vec()) : malformed();
@@ -191,6 +193,27 @@ static llvm::Expected<std::vector<uint8_t>> contentOf(llvm::ArrayRef<uint8_t> se
     return malformed();
   }
   return got == size ? llvm::Expected<std::vector<uint8_t>>(std::move(content)) : malformed();
+}
+
+// The header is written as it is, so it must be that of a GGUF file with the
+// tensors of the table.
+static llvm::Error checkHeader(const ExportTable &table) {
+  llvm::Expected<GgufHeader> header = readGgufHeader("the table for export", table.header);
+  if (!header)
+    return header.takeError();
+  auto malformed = [] {
+    return makeError("the table for export has the header of a GGUF file with other tensors");
+  };
+  if (header->bytes != table.header.size() || header->alignment != ExportTable::kAlignment ||
+      header->tensors.size() != table.tensors.size())
+    return malformed();
+  uint64_t offset = 0;
+  for (auto [stored, tensor] : llvm::zip_equal(header->tensors, table.tensors)) {
+    if (!stored.bytes || stored.bytes != tensor.size || stored.offset != offset)
+      return malformed();
+    offset = llvm::alignTo(offset + tensor.size, ExportTable::kAlignment);
+  }
+  return llvm::Error::success();
 }
 
 llvm::Expected<ExportTable> readExportTable(llvm::ArrayRef<uint8_t> section) {
@@ -224,6 +247,8 @@ llvm::Expected<ExportTable> readExportTable(llvm::ArrayRef<uint8_t> section) {
   }
   if (!ok || !left.empty())
     return makeError("the table for export is malformed");
+  if (llvm::Error error = checkHeader(table))
+    return std::move(error);
   return std::move(table);
 }
 

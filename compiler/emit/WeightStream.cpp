@@ -179,8 +179,17 @@ llvm::Error writePadding(OutputFile &file, uint64_t offset, uint64_t bytes, XXH3
   return llvm::Error::success();
 }
 
+llvm::Error notFinite(const TensorSource &tensors, llvm::StringRef name,
+                      const SourceTensor &tensor) {
+  std::string why = tensor.reader ? tensor.reader->problem() : "";
+  if (why.empty())
+    why = "holds values that are infinite or not a number: the file is damaged; get it again";
+  return makeError("{0} {1}", tensors.describe(name), why);
+}
+
 // The float32 values of a vector that the model stores in `tensor`.
-llvm::Error decodeVector(const Constant &constant, const SourceTensor &tensor, float *out) {
+llvm::Error decodeVector(const Constant &constant, const TensorSource &tensors,
+                         const SourceTensor &tensor, float *out) {
   const FormatSpec &format = *tensor.format;
   if (constant.count % format.blockWeights != 0 ||
       tensor.size() != constant.count / format.blockWeights * format.blockBytes)
@@ -197,13 +206,13 @@ llvm::Error decodeVector(const Constant &constant, const SourceTensor &tensor, f
     format.decodeBlock(bytes + i * format.blockBytes, out + i * format.blockWeights);
   for (uint64_t i = 0; i < constant.count; ++i)
     if (!std::isfinite(out[i]))
-      return makeError("tensor {0} holds values that are infinite or not a number: the file is "
-                       "damaged; get it again",
-                       quote(constant.name));
+      return notFinite(tensors, constant.name, tensor);
   return llvm::Error::success();
 }
 
 } // namespace
+
+std::string TensorSource::describe(llvm::StringRef name) const { return "tensor " + quote(name); }
 
 llvm::Error checkWeights(const ArtifactInput &input) {
   uint64_t end = 0;
@@ -242,9 +251,7 @@ llvm::Error streamWeights(const ArtifactInput &input, OutputFile &file, Layout &
       window.resize(count * job.tileBytes);
       job.packShared(input.threads, tile, count, window.data());
       if (!job.finite)
-        return makeError("tensor {0} holds values that are infinite or not a number: the file is "
-                         "damaged; get it again",
-                         quote(weight.name));
+        return notFinite(input.tensors, weight.name, *tensor);
       XXH3_64bits_update(hash.get(), window.data(), window.size());
       XXH3_64bits_update(sectionHash.get(), window.data(), window.size());
       if (llvm::Error error = file.write(layout.weights.offset + done, window))
@@ -277,7 +284,7 @@ llvm::Expected<std::vector<uint8_t>> buildConstants(const ArtifactInput &input, 
       auto tensor = input.tensors.find(constant.name);
       if (!tensor)
         return tensor.takeError();
-      if (llvm::Error error = decodeVector(constant, *tensor, values.data()))
+      if (llvm::Error error = decodeVector(constant, input.tensors, *tensor, values.data()))
         return error;
     }
     memcpy(bytes.data() + constant.offset, values.data(), size);

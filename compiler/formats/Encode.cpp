@@ -12,6 +12,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace izhc;
 using namespace izhc::formats;
@@ -21,6 +22,41 @@ bool izhc::canEncode(const FormatSpec &format) {
     return true;
   return !format.grid && format.scaleKind != ScaleKind::PerSub &&
          (format.blockWeights == 32 || format.subWeights);
+}
+
+// The largest finite half and, as other programs have it too, bfloat16.
+static constexpr double kLargestHalf = 65504, kLargestBfloat = 0x1.fep127;
+
+double izhc::largestWeight(const FormatSpec &format) {
+  switch (format.kind) {
+  case ElementKind::F32:
+    return std::numeric_limits<float>::max();
+  case ElementKind::F16:
+    return kLargestHalf;
+  case ElementKind::BF16:
+    return kLargestBfloat;
+  case ElementKind::Quantized:
+    break;
+  }
+  double codes = (1 << format.codeBits) - 1 - format.zeroPoint;
+  if (format.signedCodes)
+    codes = 127;
+  else if (format.zeroPoint)
+    codes = std::min<double>(codes, format.zeroPoint);
+  if (!format.codebook.empty()) {
+    auto [low, high] = std::minmax_element(format.codebook.begin(), format.codebook.end());
+    codes = std::min(*high - format.zeroPoint, format.zeroPoint - *low);
+  }
+  if (format.scaleKind == ScaleKind::PowerOfTwo)
+    // Beyond, the nearest code may mean more than float32 holds.
+    return std::min(std::ldexp(format.factor * codes, 127), 0x1.8p127);
+  double subs = 1;
+  if (format.subWeights) {
+    bool isSigned = format.signedSub || format.subZero;
+    subs = (1 << (format.subBits - isSigned)) - 1;
+  }
+  // Codes of formats with a minimum count up from it, and a minimum has no codes.
+  return kLargestHalf * subs * (format.hasMin ? 1 : codes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -87,15 +123,16 @@ static void encodePowerOfTwo(const FormatSpec &format, const Group &group, RawBl
   for (int8_t code : format.codebook)
     most = std::max(most, std::abs(code - format.zeroPoint));
   int exponent = extreme > 0 ? std::ilogb(extreme / (format.factor * most)) : -127;
-  float best = INFINITY;
+  // Squares of weights that the format holds are beyond float32.
+  double best = INFINITY;
   for (int e = exponent - 1; e <= exponent + 1; ++e) {
     int bits = std::clamp(e + 127, 0, 254);
-    float scale = std::ldexp(format.factor, bits - 127), error = 0;
+    double scale = std::ldexp(double(format.factor), bits - 127), error = 0;
     uint8_t codes[256];
     for (int i = 0; i < group.count; ++i) {
-      float least = INFINITY;
+      double least = INFINITY;
       for (size_t code = 0; code < format.codebook.size(); ++code) {
-        float rest = group.x[i] - scale * (format.codebook[code] - format.zeroPoint);
+        double rest = group.x[i] - scale * (format.codebook[code] - format.zeroPoint);
         if (rest * rest < least) {
           least = rest * rest;
           codes[i] = static_cast<uint8_t>(code);

@@ -11,9 +11,13 @@ namespace izhc {
 // 256 with sub-blocks.
 bool canEncode(const FormatSpec &format);
 
-// Encodes format.blockWeights weights, all finite, to one block. `importance`
-// has as many values, at least 0: squared errors are weighed by them; null: all
-// alike.
+// The magnitude up to which a format holds weights of either sign, whatever the
+// others in their block are.
+double largestWeight(const FormatSpec &format);
+
+// Encodes format.blockWeights weights, all finite, to one block; those above
+// largestWeight() are cut. `importance` has as many values, at least 0: squared
+// errors are weighed by them; null: all alike.
 void encodeBlock(const FormatSpec &format, const float *weights, const float *importance,
                  uint8_t *block);
 

@@ -2,7 +2,11 @@
 
 #include "compiler/import/EncodingReader.h"
 #include "compiler/formats/Encode.h"
+#include "compiler/support/Numbers.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
@@ -15,7 +19,7 @@ public:
   EncodingReader(TensorInfo stored, const FormatSpec &format, std::vector<float> importance,
                  std::function<void(const uint8_t *, uint64_t)> release)
       : stored(std::move(stored)), format(format), importance(std::move(importance)),
-        release_(std::move(release)) {}
+        release_(std::move(release)), most(largestWeight(format)) {}
 
   void read(int64_t first, int64_t count, uint8_t *out) const override {
     std::vector<uint8_t> bytes(stored.rowBytes());
@@ -34,6 +38,15 @@ public:
       release_(stored.data + first * stored.rowBytes(), count * stored.rowBytes());
   }
 
+  std::string problem() const override {
+    if (!tooLarge)
+      return {};
+    return llvm::formatv("holds weights above {0} in magnitude, which {1} can't hold; choose "
+                         "another type for it with --tensor-type",
+                         shortText(most), format.name)
+        .str();
+  }
+
 private:
   void decode(const uint8_t *row, float *values) const {
     const FormatSpec &from = *stored.format;
@@ -49,10 +62,14 @@ private:
       weights = importance.data() + row / (stored.rows() / parts) * stored.cols();
     }
     for (int64_t k = 0; k < stored.cols(); k += format.blockWeights, out += format.blockBytes) {
-      bool finite = true;
-      for (uint32_t i = 0; i < format.blockWeights; ++i)
+      bool finite = true, fits = true;
+      for (uint32_t i = 0; i < format.blockWeights; ++i) {
         finite &= std::isfinite(values[k + i]);
-      if (finite)
+        fits &= !(std::abs(values[k + i]) > most);
+      }
+      if (finite && !fits)
+        tooLarge = true;
+      if (finite && fits)
         encodeBlock(format, values + k, weights ? weights + k : nullptr, out);
       else
         std::memset(out, 0xff, format.blockBytes);
@@ -64,6 +81,9 @@ private:
   const FormatSpec &format;
   std::vector<float> importance;
   std::function<void(const uint8_t *, uint64_t)> release_;
+  double most;
+  // Set by whichever thread meets a weight beyond the format's range.
+  mutable std::atomic<bool> tooLarge{false};
 };
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "compiler/import/FolderModel.h"
 #include "compiler/support/Error.h"
+#include "compiler/support/Numbers.h"
 
 #include <cmath>
 #include <cstring>
@@ -98,8 +99,8 @@ static std::string countText(int64_t low) {
 std::optional<double> FolderKeys::number(llvm::StringRef paths, double low, double high) const {
   std::string expected = low <= -1e300 ? "a number"
                          : high >= 1e300
-                             ? llvm::formatv("a number of at least {0}", low).str()
-                             : llvm::formatv("a number from {0} to {1}", low, high).str();
+                             ? "a number of at least " + shortText(low)
+                             : "a number from " + shortText(low) + " to " + shortText(high);
   return one<double>(paths, expected, [&](const Json &value) {
     std::optional<double> number = value.asNumber();
     return number && *number >= low && *number <= high ? number : std::nullopt;
@@ -116,7 +117,8 @@ std::optional<bool> FolderKeys::flag(llvm::StringRef paths) const {
 }
 
 std::optional<llvm::StringRef> FolderKeys::text(llvm::StringRef paths) const {
-  return one<llvm::StringRef>(paths, "a string", [](const Json &value) { return value.asString(); });
+  return one<llvm::StringRef>(paths, "a string",
+                              [](const Json &value) { return value.asString(); });
 }
 
 std::vector<float> FolderKeys::numbers(llvm::StringRef paths) const {

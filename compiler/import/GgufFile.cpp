@@ -42,22 +42,43 @@ public:
       : name(name), bytes(bytes), in(bytes) {}
 
   llvm::Expected<GgufFile> run() {
-    if (llvm::Error error = readHeader())
+    if (llvm::Error error = readLists())
       return std::move(error);
-    for (uint64_t i = 0; i < valueCount; ++i)
-      if (llvm::Error error = readValue())
-        return std::move(error);
-    if (llvm::Error error = readAlignment())
-      return std::move(error);
-    for (uint64_t i = 0; i < tensorCount; ++i)
-      if (llvm::Error error = readTensor())
-        return std::move(error);
     if (llvm::Error error = placeTensors())
       return std::move(error);
     return std::move(file);
   }
 
+  llvm::Expected<GgufHeader> header() {
+    if (llvm::Error error = readLists())
+      return std::move(error);
+    GgufHeader header = {llvm::alignTo(in.position(), alignment), alignment, {}};
+    for (auto [tensor, offset] : llvm::zip_equal(file.tensors, offsets)) {
+      llvm::Expected<uint64_t> size = sizeOf(tensor);
+      if (!size)
+        return size.takeError();
+      header.tensors.push_back({*size, offset});
+    }
+    return std::move(header);
+  }
+
 private:
+  // Everything before the tensors' bytes.
+  llvm::Error readLists() {
+    if (llvm::Error error = readHeader())
+      return error;
+    for (uint64_t i = 0; i < valueCount; ++i)
+      if (llvm::Error error = readValue())
+        return error;
+    if (llvm::Error error = readAlignment())
+      return error;
+    for (uint64_t i = 0; i < tensorCount; ++i)
+      if (llvm::Error error = readTensor())
+        return error;
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<uint64_t> sizeOf(const TensorInfo &tensor);
   llvm::Error readHeader();
   llvm::Error readValue();
   llvm::Error readType(llvm::StringRef key, GgufType &type);
@@ -273,29 +294,36 @@ llvm::Error Reader::placeTensors() {
   return checkOverlap();
 }
 
+// In the file; 0 without a format.
+llvm::Expected<uint64_t> Reader::sizeOf(const TensorInfo &tensor) {
+  const FormatSpec *format = tensor.format;
+  if (!format)
+    return 0;
+  if (tensor.cols() % format->blockWeights != 0)
+    return makeError("{0}: the tensor {1} has {2} columns, but its type {3} needs a "
+                     "multiple of {4}",
+                     name, quote(tensor.name), tensor.cols(), format->name, format->blockWeights);
+  // elements() fits in 63 bits; the bytes of its blocks may not.
+  uint64_t blocks = static_cast<uint64_t>(tensor.elements()) / format->blockWeights;
+  return llvm::SaturatingMultiply<uint64_t>(blocks, format->blockBytes);
+}
+
 llvm::Error Reader::placeTensor(TensorInfo &tensor, uint64_t offset, uint64_t dataStart) {
   uint64_t dataBytes = bytes.size() - dataStart;
   if (offset % alignment != 0)
     return makeError("{0}: the data of the tensor {1} begins at offset {2}, which is no "
                      "multiple of the alignment {3}",
                      name, quote(tensor.name), offset, alignment);
-  uint64_t size = 0;
-  if (const FormatSpec *format = tensor.format) {
-    if (tensor.cols() % format->blockWeights != 0)
-      return makeError("{0}: the tensor {1} has {2} columns, but its type {3} needs a "
-                       "multiple of {4}",
-                       name, quote(tensor.name), tensor.cols(), format->name, format->blockWeights);
-    // elements() fits in 63 bits; the bytes of its blocks may not.
-    uint64_t blocks = static_cast<uint64_t>(tensor.elements()) / format->blockWeights;
-    size = llvm::SaturatingMultiply<uint64_t>(blocks, format->blockBytes);
-  }
-  if (offset > dataBytes || size > dataBytes - offset)
+  llvm::Expected<uint64_t> size = sizeOf(tensor);
+  if (!size)
+    return size.takeError();
+  if (offset > dataBytes || *size > dataBytes - offset)
     return makeError("{0}: the tensor {1} needs {2} bytes at offset {3}, but the data "
                      "section has {4} bytes; the file is incomplete, fetch it again",
-                     name, quote(tensor.name), size, offset, dataBytes);
+                     name, quote(tensor.name), *size, offset, dataBytes);
   if (tensor.format) {
     tensor.data = bytes.data() + dataStart + offset;
-    tensor.bytes = size;
+    tensor.bytes = *size;
   }
   return llvm::Error::success();
 }
@@ -314,6 +342,11 @@ llvm::Error Reader::checkOverlap() {
                        quote(after->name));
   }
   return llvm::Error::success();
+}
+
+llvm::Expected<GgufHeader> izhc::readGgufHeader(llvm::StringRef name,
+                                                llvm::ArrayRef<uint8_t> bytes) {
+  return Reader(name, bytes).header();
 }
 
 llvm::Expected<GgufFile> izhc::readGguf(llvm::StringRef name, llvm::ArrayRef<uint8_t> bytes) {

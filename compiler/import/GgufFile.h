@@ -60,6 +60,20 @@ struct GgufFile {
   }
 };
 
+// What comes before the tensors' bytes.
+struct GgufHeader {
+  struct Tensor {
+    // In the file, and where they begin behind the header; without a format 0.
+    uint64_t bytes, offset;
+  };
+  uint64_t bytes = 0; // up to where the tensors' bytes begin
+  uint64_t alignment = 0;
+  std::vector<Tensor> tensors;
+};
+
+// Reads no more than that of the file `name`.
+llvm::Expected<GgufHeader> readGgufHeader(llvm::StringRef name, llvm::ArrayRef<uint8_t> bytes);
+
 // Reads the file `name` (for messages) whose content is `bytes`. The result
 // points into `bytes`.
 llvm::Expected<GgufFile> readGguf(llvm::StringRef name, llvm::ArrayRef<uint8_t> bytes);

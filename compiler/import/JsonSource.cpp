@@ -3,8 +3,8 @@
 #include "compiler/import/JsonSource.h"
 
 #include "compiler/support/Error.h"
+#include "compiler/support/Numbers.h"
 
-#include <charconv>
 #include <cmath>
 
 using namespace izhc;
@@ -112,10 +112,8 @@ std::string izhc::jsonText(const Json &value) {
     return *flag ? "true" : "false";
   if (std::optional<int64_t> integer = value.asInt())
     return std::to_string(*integer);
-  if (std::optional<double> number = value.asNumber()) {
-    char text[32];
-    return {text, std::to_chars(text, text + sizeof(text), *number).ptr};
-  }
+  if (std::optional<double> number = value.asNumber())
+    return shortText(*number);
   if (value.isNull())
     return "null";
   if (value.isObject())

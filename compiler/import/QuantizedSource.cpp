@@ -9,9 +9,12 @@
 #include "compiler/import/ExportKeys.h"
 #include "compiler/import/Importance.h"
 #include "compiler/support/Error.h"
+#include "compiler/support/Numbers.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Regex.h"
+
+#include <cmath>
 
 using namespace izhc;
 
@@ -35,6 +38,8 @@ public:
     return inner->companion(name);
   }
   llvm::StringRef fileName() const override { return inner->fileName(); }
+  std::string keyPlace(llvm::StringRef key) const override { return inner->keyPlace(key); }
+  std::string tensorName(llvm::StringRef name) const override { return inner->tensorName(name); }
   std::string kindName() const override { return inner->kindName(); }
   uint64_t fileBytes() const override { return inner->fileBytes(); }
   std::vector<MetaInfo> metadata() const override { return inner->metadata(); }
@@ -83,6 +88,8 @@ private:
   llvm::Error convert(TensorInfo &tensor, const FormatSpec &format);
   llvm::Error checkEffect(const QuantizeOptions &options) const;
   llvm::Error spend(double bitsAWeight, int64_t layers);
+  llvm::Error checkBudget(llvm::ArrayRef<BudgetMatrix> matrices, double bits,
+                          double bitsAWeight) const;
   llvm::Expected<llvm::ArrayRef<float>> importanceOf(const TensorInfo &tensor) const;
 
   std::unique_ptr<ModelSource> inner;
@@ -200,6 +207,23 @@ llvm::Error QuantizedSource::convert(TensorInfo &tensor, const FormatSpec &forma
   return llvm::Error::success();
 }
 
+// Even the smallest formats may take more than there is.
+llvm::Error QuantizedSource::checkBudget(llvm::ArrayRef<BudgetMatrix> matrices, double bits,
+                                         double bitsAWeight) const {
+  double least = 0, weights = 0;
+  for (const BudgetMatrix &matrix : matrices)
+    least += 8.0 * matrix.formats.front()->blockBytes / matrix.formats.front()->blockWeights *
+             double(matrix.stored->elements());
+  if (least <= bits)
+    return llvm::Error::success();
+  for (const TensorInfo &tensor : all)
+    weights += double(tensor.elements());
+  double needed = std::ceil(100 * (bitsAWeight + (least - bits) / weights)) / 100;
+  return makeError("{0}: --target-bpw {1} can't be had: with the smallest types that its matrices "
+                   "may take the model has {2} bits a weight; give that or more",
+                   fileName(), shortText(bitsAWeight), shortText(needed));
+}
+
 // What no --tensor-type names shares the bits that the rest leaves.
 llvm::Error QuantizedSource::spend(double bitsAWeight, int64_t layers) {
   bool tied = !inner->findTensor("output.weight");
@@ -222,6 +246,8 @@ llvm::Error QuantizedSource::spend(double bitsAWeight, int64_t layers) {
     places.push_back(&tensor);
     matrices.push_back({&tensor, *values, std::move(ladder)});
   }
+  if (llvm::Error error = checkBudget(matrices, bits, bitsAWeight))
+    return error;
   std::vector<const FormatSpec *> formats = spendBits(matrices, bits);
   for (auto [tensor, format] : llvm::zip_equal(places, formats))
     if (llvm::Error error = convert(*tensor, *format))
@@ -246,6 +272,10 @@ llvm::Error QuantizedSource::checkEffect(const QuantizeOptions &options) const {
 }
 
 llvm::Error QuantizedSource::choose(const QuantizeOptions &options) {
+  // Also false for what is no number.
+  if (options.targetBits != 0 && !(options.targetBits >= 2 && options.targetBits <= 32))
+    return makeError("--target-bpw takes a number from 2 to 32, not {0}",
+                     shortText(options.targetBits));
   const Recipe *recipe = nullptr;
   if (!options.recipe.empty()) {
     llvm::Expected<const Recipe *> found = requireRecipe(options.recipe);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace izhc {
 
@@ -17,6 +18,9 @@ public:
   // Hands back the pages that these rows were read from. They may still be
   // read afterwards.
   virtual void release(int64_t first, int64_t count) const {}
+  // Why rows that were read hold what is no number, if not because the file
+  // does: what a sentence says behind the tensor's name. "": no reason is known.
+  virtual std::string problem() const { return {}; }
 };
 
 } // namespace izhc

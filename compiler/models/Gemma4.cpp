@@ -36,8 +36,8 @@ struct State {
   // Whether layers that see all tokens take their keys for values, which files
   // tell by leaving the other product out.
   bool keysAsValues = false;
-  int64_t extraWidth = 0;   // of what a layer adds for each token; 0: nothing
-  Value extra;              // that of all layers
+  int64_t extraWidth = 0; // of what a layer adds for each token; 0: nothing
+  Value extra;            // that of all layers
 
   explicit State(ModelBuilder &builder, const Hyper &hyper);
   void sizes(int64_t layer, Hyper &sizes) const;
@@ -219,14 +219,19 @@ static std::optional<int64_t> ofFarLayers(FolderKeys &keys, const std::vector<bo
 // that see all tokens.
 static void refuseOtherLayers(FolderKeys &keys, const std::vector<bool> &near) {
   const Json *layers = keys.find("per_layer_config");
-  for (size_t i = 0; layers && i < layers->items().size(); ++i) {
+  if (!layers)
+    return;
+  if (!layers->isObject())
+    return keys.fail(keys.source().unexpected("per_layer_config", *layers, "an object"));
+  for (size_t i = 0; i < layers->items().size(); ++i) {
     size_t layer = 0;
     const Json &one = layers->items()[i];
     std::string path = "per_layer_config." + layers->key(i).str();
     if (layers->key(i).getAsInteger(10, layer) || layer >= near.size() || near[layer] ||
         !one.isObject()) {
-      keys.refuse(path, "is not an object of a layer that sees all tokens; others can't be compiled "
-                        "with sizes of their own");
+      keys.refuse(path,
+                  "is not an object of a layer that sees all tokens; others can't be compiled "
+                  "with sizes of their own");
       continue;
     }
     for (size_t k = 0; k < one.items().size(); ++k)
@@ -244,13 +249,12 @@ static void proportionalRope(FolderKeys &keys, int64_t dim) {
   bool isTold = keys.find("rope_parameters") != nullptr;
   auto type = keys.text(at + "rope_type").value_or(isTold ? "default" : "proportional");
   if (type != "proportional" && type != "default")
-    return keys.refuse(at + "rope_type", "is " + quote(type) +
-                                             "; only 'proportional' and 'default' can be compiled");
+    return keys.refuse(at + "rope_type",
+                       "is " + quote(type) + "; only 'proportional' and 'default' can be compiled");
   double share = keys.number(at + "partial_rotary_factor", 0, 1).value_or(isTold ? 1 : 0.25);
   if (dim < 2 || dim > 4096 || dim % 2 != 0)
-    return keys.refuse("global_head_dim", llvm::formatv("is {0}, expected an even number up to 4096",
-                                                        dim)
-                                              .str());
+    return keys.refuse("global_head_dim",
+                       llvm::formatv("is {0}, expected an even number up to 4096", dim).str());
   std::vector<float> divisors(dim / 2, 1e30f);
   if (type == "default")
     share = 1;
@@ -293,7 +297,8 @@ static void keys(FolderKeys &keys) {
   int64_t dim = ofFarLayers(keys, near, "head_dim", "global_head_dim").value_or(nearDim);
   for (const char *key : {"attention.key_length", "attention.value_length"})
     keys.set(key, Json::of(dim), "global_head_dim");
-  for (llvm::StringRef key : {kNearDim, llvm::StringLiteral("attention.value_length_swa"), kNearRotary})
+  for (llvm::StringRef key :
+       {kNearDim, llvm::StringLiteral("attention.value_length_swa"), kNearRotary})
     keys.set(key, Json::of(nearDim), "head_dim");
   ropeBaseKey(keys, kNearBase, "rope_parameters.sliding_attention");
   proportionalRope(keys, dim);

@@ -20,9 +20,17 @@ static constexpr TensorRule kTensors[] = {
     {"blk.*.ffn_up.weight", "model.layers.*.mlp.gate_up_proj.weight"},
 };
 
+static void keys(FolderKeys &keys) {
+  // The publisher's code takes it for another name of longrope.
+  if (keys.text("rope_parameters.rope_type|rope_scaling.rope_type|rope_scaling.type") == "yarn")
+    keys.refuse("rope_scaling", "is of type 'yarn', which means 'longrope' in this architecture: "
+                                "name it so");
+  decoderKeys(keys);
+}
+
 static constexpr llvm::StringRef kNames[] = {"phi3"};
 static constexpr llvm::StringRef kTypes[] = {"phi3"};
-static const FolderMap kFolder = {kTypes, "phi3", kTensors, decoderTensors, decoderKeys};
+static const FolderMap kFolder = {kTypes, "phi3", kTensors, decoderTensors, keys};
 extern const ModelSpec kPhi3;
 const ModelSpec kPhi3 = {kNames, build, &kFolder};
 

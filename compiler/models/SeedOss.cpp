@@ -20,8 +20,13 @@ static constexpr TensorRule kTensors[] = {
     {"blk.*.post_attention_norm.weight", "model.layers.*.post_attention_layernorm.weight"},
 };
 
+static void keys(FolderKeys &keys) {
+  decoderKeys(keys);
+  biasKeys(keys, "attention_out_bias", {"attn_output"});
+}
+
 static constexpr llvm::StringRef kNames[] = {"seed_oss"};
-static const FolderMap kFolder = {kNames, "seed_oss", kTensors, decoderTensors, decoderKeys};
+static const FolderMap kFolder = {kNames, "seed_oss", kTensors, decoderTensors, keys};
 extern const ModelSpec kSeedOss;
 const ModelSpec kSeedOss = {kNames, build, &kFolder};
 

@@ -45,6 +45,11 @@ public:
     return emit::SourceTensor{info.format, {info.data, size_t(info.bytes)}};
   }
 
+  std::string describe(llvm::StringRef name) const override {
+    return llvm::formatv("{0}: tensor {1}", source.fileName(), quote(source.tensorName(name)))
+        .str();
+  }
+
   void release(llvm::ArrayRef<uint8_t> bytes) override {
     source.release(bytes.data(), bytes.size());
   }

@@ -5,6 +5,7 @@
 
 #include "compiler/support/Error.h"
 #include "compiler/support/Json.h"
+#include "compiler/tokenizers/JsonKinds.h"
 
 using namespace izhc;
 
@@ -83,6 +84,8 @@ llvm::Expected<ChatTemplate> izhc::readChatTemplate(const ModelSource &source) {
     auto json = parseCompanion(source, name);
     if (!json)
       return json.takeError();
+    if (llvm::Error error = checkKinds((source.fileName() + "/" + name).str(), *json, false))
+      return std::move(error);
     if (found.text.empty())
       found.text = templateOf(json->find("chat_template"));
     if (!found.bosToken)

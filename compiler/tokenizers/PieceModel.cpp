@@ -6,6 +6,7 @@
 #include "compiler/support/Error.h"
 #include "compiler/support/Json.h"
 #include "compiler/tokenizers/ChatTemplate.h"
+#include "compiler/tokenizers/JsonKinds.h"
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
 
@@ -240,11 +241,20 @@ private:
   llvm::Error addTokens() {
     if (llvm::Error error = parse("tokenizer_config.json", config))
       return error;
+    if (llvm::Error error =
+            checkKinds((source.fileName() + "/tokenizer_config.json").str(), config, false))
+      return error;
     if (llvm::Error error = parse("added_tokens.json", added))
       return error;
+    if (!added.isNull() && !added.isObject())
+      return makeError("{0}/added_tokens.json: this is no JSON object of tokens and their ids",
+                       source.fileName());
+    size_t pieces = v.texts.size();
     for (size_t i = 0; i < added.items().size(); ++i) {
       std::optional<uint64_t> id = added.items()[i].asUInt();
-      if (!id || *id + 1 >= izh::schema::kSlotValue)
+      // As in tokenizer.json, a small file may not ask for large tables.
+      if (!id || *id + 1 >= izh::schema::kSlotValue ||
+          *id > (1 << 16) + 8 * (pieces + added.items().size()))
         return makeError("{0}/added_tokens.json: the token {1} has no sensible id",
                          source.fileName(), quote(added.key(i)));
       if (*id >= v.texts.size()) {

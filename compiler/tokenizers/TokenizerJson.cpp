@@ -2,8 +2,10 @@
 // tokenizer section: byte-level BPE, BPE of characters with byte fallback,
 // unigram and WordPiece.
 
+#include "compiler/import/JsonSource.h"
 #include "compiler/support/Error.h"
 #include "compiler/tokenizers/ChatTemplate.h"
+#include "compiler/tokenizers/JsonKinds.h"
 #include "compiler/tokenizers/JsonPipeline.h"
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
@@ -20,6 +22,8 @@ public:
   JsonTokenizer(const ModelSource &source, const Json &root) : source(source), root(root) {}
 
   llvm::Expected<std::vector<uint8_t>> run() {
+    if (llvm::Error error = checkKinds((source.fileName() + "/tokenizer.json").str(), root, true))
+      return std::move(error);
     const Json *found = root.find("model");
     if (!found || !found->isObject())
       return makeError("{0}/tokenizer.json: there is no 'model'", source.fileName());
@@ -73,7 +77,7 @@ private:
   }
 
   llvm::Error place(llvm::StringRef text, std::optional<uint64_t> id, TokenType type) {
-    if (!id || *id >= izh::schema::kSlotValue)
+    if (!id || *id >= izh::schema::kSlotValue || *id > highestId())
       return wrong("the token {0} has no sensible id", quote(text));
     if (*id >= v.texts.size()) {
       v.texts.resize(*id + 1);
@@ -85,6 +89,15 @@ private:
     v.texts[*id] = text;
     v.types[*id] = uint8_t(type);
     return llvm::Error::success();
+  }
+
+  // Tables have a place for each id up to the highest, so a small file may not
+  // name a large one. Published vocabularies have few holes.
+  uint64_t highestId() const {
+    uint64_t tokens = 0;
+    for (const Json *list : {model->find("vocab"), root.find("added_tokens")})
+      tokens += list ? list->items().size() : 0;
+    return (1 << 16) + 8 * tokens;
   }
 
   // Unigram: pairs of text and score.
@@ -166,6 +179,11 @@ private:
       return llvm::Error::success();
     for (const Json &one : value->isArray() ? value->items() : llvm::ArrayRef(*value)) {
       std::optional<uint64_t> id = one.asUInt();
+      // Some have -1 where there is none.
+      if (!id && !one.asInt())
+        return makeError("{0}/{1}: {2} is {3}, expected ids of tokens; correct the file, or fetch "
+                         "it again",
+                         source.fileName(), file, quote(key), jsonText(*value));
       if (id && *id < v.size())
         ids.push_back(uint32_t(*id));
     }

@@ -153,7 +153,8 @@ def with_output_norm(tools, name, value):
 def not_numbers(tools):
     """Weights that are no numbers don't compile."""
     path = with_output_norm(tools, "nan.gguf", b"\0\0\xc0\x7f")
-    tools.refused("izhc", "compile", path, "--target=reference", "-o", tools.work / "nan.izh", says=["output_norm.weight", "not a number"])
+    tools.refused("izhc", "compile", path, "--target=reference", "-o", tools.work / "nan.izh",
+                  says=["nan.gguf: ", "output_norm.weight", "not a number"])
 
 
 def overflow(tools):

@@ -17,9 +17,12 @@ from tiny import BLOCK256_BAR, ids_of
 RECIPES = [("q4_k_m", "q4_k", .075), ("q4_0", "q4_0", .088), ("q8_0", "q8_0", .0060)]
 
 
+FLOATS = ["--arch=qwen3", "--kind=f32", "--layers=2"]
+
+
 def make(tools):
     path = tools.work / "floats.gguf"
-    make_gguf.make([str(path), "--arch=qwen3", "--kind=f32", "--layers=2"])
+    make_gguf.make([str(path), *FLOATS])
     return path
 
 
@@ -101,6 +104,31 @@ def calibrate(tools, source):
     return f"{len(got)} matrices, {len(ids)} tokens"
 
 
+def beyond_range(tools):
+    """Weights that a type can't hold are told, not cut, with file and tensor; other types hold them."""
+    path, name = tools.work / "large.gguf", "blk.1.ffn_up.weight"
+    options = make_gguf.options([str(path), *FLOATS])
+    keys, tensors = make_gguf.make_metadata(options), make_gguf.make_tensors(options)
+    values = np.frombuffer(tensors[name].data, np.float32).copy()
+
+    def write(value):
+        values[100] = value
+        tensors[name] = gguf.Tensor("f32", tensors[name].shape, values.tobytes())
+        gguf.write(path, keys, tensors)
+
+    def refuse(kind, *says):
+        tools.refused("izhc", "compile", path, "--target=reference", "--tensor-type", f"ffn_up={kind}",
+                      "-o", tools.work / "large.izh", says=["large.gguf: ", name, *says])
+
+    write(1e7)
+    for kind, most in (("q8_0", 65504 * 127), ("q4_0", 65504 * 7), ("q4_1", 65504), ("f16", 65504)):
+        refuse(kind, f"above {most} in magnitude, which {kind} can't hold", "--tensor-type")
+    for kind in ("q6_k", "bf16"):
+        tools.compile(path, "large.izh", "--target=reference", "--tensor-type", f"ffn_up={kind}")
+    write(np.nan)
+    refuse("q8_0", "not a number")
+
+
 def refusals(tools, source):
     out = tools.work / "refused.gguf"
     tools.refused("izhc", "compile", source, "--quant", "q9", "-o", out, says=["no recipe 'q9'", "q4_k_m"], status=2)
@@ -119,4 +147,5 @@ def run(suite, tools):
     suite.run("export gives back every bit of experts", bits_back, tools, EXPERTS)
     suite.run("export gives back matrices that are several in the artifact", bits_back, tools, SHARED_ROWS)
     suite.run("quantize: calibrate", calibrate, tools, source)
+    suite.run("quantize: weights beyond the type's range", beyond_range, tools)
     suite.run("quantize and export refuse", refusals, tools, source)

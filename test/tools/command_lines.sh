@@ -36,6 +36,7 @@ printf '[1]' >"$folder/one.json"
 mkfifo "$folder/pipe"
 full() { "$@" >/dev/full; }
 closed() { "$@" >&-; }
+endless() { "$@" </dev/zero; }
 # The reader has left before the first byte comes.
 unread() {
   { sleep 0.1 && "$@"; } 2>"$folder/said" | :
@@ -106,7 +107,21 @@ for file in cut none large missing; do
 done
 [ ! -e "$folder/out.npy" ] || { echo "FAILED: out.npy was left behind"; failures=$((failures + 1)); }
 
+# Texts that never end, and models that nobody writes.
+expect 1 "/dev/zero' is a device" "$rt" logits "$folder/zeros" --tokens /dev/zero -o "$folder/out.npy"
+expect 1 "$folder/pipe" "$rt" info "$folder/pipe"
+
 # ---- izhc
+if [ -n "$izhc" ]; then
+  expect 1 "/dev/zero' is a device" "$izhc" tokenize "$folder/zeros" -f /dev/zero
+  expect 1 "'-' is a device" endless "$izhc" tokenize "$folder/zeros" -f -
+  expect 1 "/dev/zero' is a device" "$izhc" render "$folder/zeros" --context /dev/zero
+  expect 1 "/dev/zero" "$izhc" compile /dev/zero -o "$folder/out.izh"
+  for command in compile inspect 'tokenize -p a' ; do
+    expect 1 "$folder/pipe" "$izhc" $command "$folder/pipe"
+  done
+  expect 1 "$folder/pipe" "$izhc" export "$folder/pipe" -o "$folder/out.gguf"
+fi
 if [ -n "$izhc" ]; then
   expect 0 compile "$izhc" --help
   expect 0 'izhc 0' "$izhc" --version
@@ -129,6 +144,9 @@ if [ -n "$izhc" ]; then
   expect 2 'not available yet' "$izhc" compile "$folder/zeros" --emit=exe
   expect 2 '' "$izhc" compile "$folder/zeros" --emit=elf
   expect 2 'is a folder' "$izhc" compile "$folder/zeros" -o "$folder"
+  for bits in nan -nan inf -1 0 1.9 33 many; do
+    expect 2 'a number from 2 to 32' "$izhc" compile "$folder/zeros" "--target-bpw=$bits"
+  done
   expect 2 'the model itself' "$izhc" compile "$folder/zeros" -o "$folder/zeros"
   expect 2 'the model itself' "$izhc" export "$folder/zeros" -o "$folder/zeros"
   expect 2 'the model itself' "$izhc" calibrate "$folder/zeros" -f "$folder/zeros" -o "$folder/zeros"

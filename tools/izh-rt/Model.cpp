@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace izh::rt {
 
@@ -109,19 +111,28 @@ bool readFile(const std::string &path, std::string *out) {
     return false;
   }
   out->clear();
+  // A terminal ends when its user says so; /dev/null at once.
+  struct stat info;
+  bool isDevice = fstat(fileno(file), &info) == 0 &&
+                  (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) && !isatty(fileno(file));
   char piece[65536];
   size_t count;
-  while ((count = fread(piece, 1, sizeof(piece), file)) > 0 && out->size() <= kMostBytes)
+  while ((count = fread(piece, 1, sizeof(piece), file)) > 0 && out->size() <= kMostBytes) {
     out->append(piece, count);
+    if (isDevice)
+      break;
+  }
   bool bad = ferror(file) != 0;
   int code = errno;
   if (file != stdin)
     fclose(file);
   if (bad)
     failed("cannot read '" + path + "': " + strerror(code));
+  else if (isDevice && !out->empty())
+    failed("'" + path + "' is a device, but a file, a pipe or - for input is needed");
   else if (out->size() > kMostBytes)
     failed("'" + path + "' has more than 256 MiB, which is more than can be read at once");
-  return !bad && out->size() <= kMostBytes;
+  return !bad && !(isDevice && !out->empty()) && out->size() <= kMostBytes;
 }
 
 bool readIds(const std::string &path, std::vector<int32_t> *ids) {

@@ -2,11 +2,11 @@
 // quantization that spares the columns that matter.
 
 #include "compiler/support/Error.h"
+#include "tools/izhc/InputText.h"
 #include "tools/izhc/Probes.h"
 #include "tools/izhc/Report.h"
 #include "tools/izhc/RunnableModel.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
@@ -39,10 +39,10 @@ static llvm::Error run(const CalibrateArguments &arguments) {
   auto model = RunnableModel::open(arguments.model, {/*exact=*/true, /*threads=*/1});
   if (!model)
     return model.takeError();
-  auto text = llvm::MemoryBuffer::getFileOrSTDIN(arguments.textFile, false, false);
+  auto text = readText(arguments.textFile);
   if (!text)
-    return makeError("cannot read '{0}': {1}", arguments.textFile, text.getError().message());
-  auto tokens = (*model)->tokenize((*text)->getBuffer());
+    return text.takeError();
+  auto tokens = (*model)->tokenize(*text);
   if (!tokens)
     return tokens.takeError();
   size_t window = std::min<size_t>(512, std::max<size_t>((*model)->info().context, 1));

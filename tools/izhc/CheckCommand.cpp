@@ -3,6 +3,7 @@
 
 #include "compiler/support/Error.h"
 #include "tools/izhc/Agreement.h"
+#include "tools/izhc/InputText.h"
 #include "tools/izhc/Inspect.h"
 #include "tools/izhc/QualityPlot.h"
 #include "tools/izhc/Report.h"
@@ -10,7 +11,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cmath>
@@ -60,10 +60,10 @@ llvm::Expected<std::vector<int32_t>> tokenizeAlike(const Models &models, llvm::S
 }
 
 llvm::Expected<Text> readText(const CheckArguments &arguments, const Models &models) {
-  auto file = llvm::MemoryBuffer::getFileOrSTDIN(arguments.textFile, false, false);
-  if (!file)
-    return makeError("cannot read '{0}': {1}", arguments.textFile, file.getError().message());
-  auto tokens = tokenizeAlike(models, (*file)->getBuffer());
+  auto content = tool::readText(arguments.textFile);
+  if (!content)
+    return content.takeError();
+  auto tokens = tokenizeAlike(models, *content);
   if (!tokens)
     return tokens.takeError();
   auto begin = models[0]->tokenize("");

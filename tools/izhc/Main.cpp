@@ -50,6 +50,19 @@ CLI::Option *addText(CLI::App *command, const char *names, const char *value, st
   return command->add_option(names, target, help)->check(filled)->type_name(value);
 }
 
+// Ranges of CLI11 let pass what is no number.
+CLI::Validator between(double low, double high) {
+  return CLI::Validator(
+      [=](std::string &text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high)
+          return std::string();
+        std::string ends = CLI::detail::to_string(low) + " to " + CLI::detail::to_string(high);
+        return "takes a number from " + ends + ", not '" + text + "'";
+      },
+      "");
+}
+
 void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand("compile", "Compiles a model into one .izh file.");
   addText(command, "MODEL", "", arguments.model,
@@ -90,7 +103,7 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
       ->add_option("--target-bpw", arguments.targetBits,
                    "instead of a recipe: bits a weight over the whole model, 2 to 32; types are "
                    "chosen by the errors that they make on a sample of each matrix")
-      ->check(CLI::Range(2.0, 32.0))
+      ->check(between(2, 32))
       ->type_name("BITS")
       ->excludes("--quant");
   addText(command, "--imatrix", "FILE", arguments.importance,

@@ -6,25 +6,18 @@
 #include "compiler/tokenizers/ChatTemplate.h"
 #include "runtime/platform/process.h"
 #include "runtime/text/jinja/render.h"
+#include "tools/izhc/InputText.h"
 #include "tools/izhc/Report.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace izhc::tool {
 namespace {
 
-llvm::Expected<std::string> readAll(llvm::StringRef path) {
-  auto file = llvm::MemoryBuffer::getFileOrSTDIN(path, false, false);
-  if (!file)
-    return makeError("cannot read '{0}': {1}", path, file.getError().message());
-  return (*file)->getBuffer().str();
-}
-
 llvm::Expected<ChatTemplate> findTemplate(llvm::StringRef path) {
   bool isModel = llvm::sys::fs::is_directory(path) || path.ends_with(".gguf");
   if (!isModel) {
-    auto text = readAll(path);
+    auto text = readText(path);
     if (!text)
       return text.takeError();
     return ChatTemplate{std::move(*text), std::nullopt, std::nullopt};
@@ -47,7 +40,7 @@ int render(const RenderArguments &arguments) {
   auto found = findTemplate(arguments.model);
   if (!found)
     return report(found.takeError());
-  auto context = readAll(arguments.context);
+  auto context = readText(arguments.context);
   if (!context)
     return report(context.takeError());
   if (found->text.size() > UINT32_MAX || context->size() > UINT32_MAX)

@@ -6,6 +6,7 @@
 #include "compiler/tokenizers/Tokenizers.h"
 #include "runtime/platform/process.h"
 #include "runtime/text/tokenizer.h"
+#include "tools/izhc/InputText.h"
 #include "tools/izhc/Report.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -41,15 +42,6 @@ llvm::Expected<Section> buildSection(const TokenizeArguments &arguments) {
   return std::move(section);
 }
 
-llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readText(const TokenizeArguments &arguments) {
-  if (arguments.hasText)
-    return llvm::MemoryBuffer::getMemBuffer(arguments.text, "", false);
-  auto file = llvm::MemoryBuffer::getFileOrSTDIN(arguments.textFile, false, false);
-  if (!file)
-    return makeError("cannot read '{0}': {1}", arguments.textFile, file.getError().message());
-  return std::move(*file);
-}
-
 // The speed of one thread, warm: what is left when nothing else runs.
 int printSpeed(const izh::Tokenizer &tokenizer, llvm::StringRef text,
                const izh::EncodeOptions &options) {
@@ -73,7 +65,8 @@ int printSpeed(const izh::Tokenizer &tokenizer, llvm::StringRef text,
 } // namespace
 
 int tokenize(const TokenizeArguments &arguments) {
-  auto text = readText(arguments);
+  auto text = arguments.hasText ? llvm::Expected<std::string>(arguments.text)
+                                : readText(arguments.textFile);
   if (!text)
     return report(text.takeError());
   izh::process_reads(arguments.model.c_str());
@@ -89,9 +82,8 @@ int tokenize(const TokenizeArguments &arguments) {
   izh::Array<int32_t> ids;
   izh::EncodeOptions options = {!arguments.noBos, !arguments.noSpecial};
   if (arguments.time)
-    return printSpeed(*tokenizer, (*text)->getBuffer(), options);
-  if (tokenizer->encode((*text)->getBufferStart(), (*text)->getBufferSize(), options, &ids,
-                        &error) != IZH_OK)
+    return printSpeed(*tokenizer, *text, options);
+  if (tokenizer->encode(text->data(), text->size(), options, &ids, &error) != IZH_OK)
     return report(makeError("{0}", error.message));
   llvm::outs() << "[";
   for (size_t i = 0; i < ids.size(); ++i)

@@ -4,14 +4,15 @@
 
 #include "compiler/import/ModelSource.h"
 #include "compiler/support/Error.h"
+#include "compiler/support/MappedFile.h"
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "compiler/tokenizers/Tokenizers.h"
 #include "runtime/text/tokenizer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <algorithm>
 
@@ -160,12 +161,18 @@ std::string vectorsOf(llvm::StringRef model) {
 }
 
 llvm::Error checkVectors(const Encoder &encoder, const std::string &stem) {
-  auto texts = llvm::MemoryBuffer::getFile(stem + ".inp", false, false);
-  auto lines = llvm::MemoryBuffer::getFile(stem + ".out", false, false);
-  for (auto [file, ending] : {std::pair(&texts, ".inp"), std::pair(&lines, ".out")})
-    if (!*file)
-      return makeError("cannot read '{0}{1}': {2}", stem, ending, file->getError().message());
-  llvm::StringRef textsLeft = (*texts)->getBuffer(), linesLeft = (*lines)->getBuffer();
+  if (!llvm::sys::fs::exists(stem + ".out"))
+    return makeError("there is {0}.inp with texts to check the model's tokenizer, but no {0}.out "
+                     "with their ids; put it beside the model, or take the other away",
+                     stem);
+  auto texts = MappedFile::open(stem + ".inp");
+  if (!texts)
+    return texts.takeError();
+  auto lines = MappedFile::open(stem + ".out");
+  if (!lines)
+    return lines.takeError();
+  llvm::StringRef textsLeft = llvm::toStringRef((*texts)->bytes());
+  llvm::StringRef linesLeft = llvm::toStringRef((*lines)->bytes());
   for (unsigned number = 1; !textsLeft.empty() && !linesLeft.empty(); ++number) {
     auto [text, textsAfter] = textsLeft.split("\n__ggml_vocab_test__\n");
     auto [line, linesAfter] = linesLeft.split('\n');
@@ -241,7 +248,7 @@ llvm::Expected<std::vector<uint8_t>> tool::makeCheckedTokenizer(const std::strin
   if (llvm::Error error = checkSamples(model, encoder))
     return std::move(error);
   std::string stem = vectorsOf(model);
-  if (llvm::sys::fs::exists(stem + ".inp") && llvm::sys::fs::exists(stem + ".out"))
+  if (llvm::sys::fs::exists(stem + ".inp"))
     if (llvm::Error error = checkVectors(encoder, stem))
       return std::move(error);
   auto pieces = (*source)->companion("tokenizer.model");

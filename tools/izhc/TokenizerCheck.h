@@ -14,10 +14,11 @@ namespace izhc::tool {
 // with the runtime's own code, and given those back that it must; empty if the
 // model has no tokenizer. Two more things are looked at, where they exist; the
 // first difference is an error:
-// - texts with their ids: NAME.inp and NAME.out beside NAME.gguf, or
-//   tokenizer.inp and tokenizer.out in a folder. Texts end with a line feed and
-//   the line __ggml_vocab_test__; each line of .out holds one text's ids, without
-//   what the model adds around a text and with control tokens as plain text;
+// - texts with their ids: NAME.inp and NAME.out (which must be there, then)
+//   beside NAME.gguf, or tokenizer.inp and tokenizer.out in a folder. Texts end
+//   with a line feed and the line __ggml_vocab_test__; each line of .out holds
+//   one text's ids, without what the model adds around a text and with control
+//   tokens as plain text;
 // - tokenizer.json and tokenizer.model in one folder, which must give the same
 //   ids for a list of awkward texts.
 llvm::Expected<std::vector<uint8_t>> makeCheckedTokenizer(const std::string &model,

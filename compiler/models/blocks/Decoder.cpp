@@ -4,6 +4,7 @@
 
 #include "compiler/models/blocks/Decoder.h"
 #include "compiler/models/blocks/Rope.h"
+#include "compiler/support/Numbers.h"
 #include <cmath>
 
 namespace izhc {
@@ -204,7 +205,7 @@ static void refuseOtherAttention(ModelBuilder &builder, const Hyper &hyper,
     builder.fail(makeError("{0} is {1}: capped attention can't be compiled for this architecture "
                            "yet",
                            builder.source().keyPlace(hyper.prefix + "attn_logit_softcapping"),
-                           hyper.attentionCap));
+                           shortText(hyper.attentionCap)));
 }
 
 Value decoder(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts,

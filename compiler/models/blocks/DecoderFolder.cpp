@@ -78,8 +78,7 @@ int64_t folderHeadDim(const FolderKeys &keys) {
   return heads > 0 ? keys.count("hidden_size").value_or(0) / heads : 0;
 }
 
-// Products whose biases a flag tells of.
-static void biasKeys(FolderKeys &keys, llvm::StringRef path, llvm::ArrayRef<const char *> names) {
+void biasKeys(FolderKeys &keys, llvm::StringRef path, llvm::ArrayRef<const char *> names) {
   if (std::optional<bool> flag = keys.flag(path))
     for (const char *name : names)
       keys.expect(path, llvm::formatv("blk.*.{0}.weight", name).str(),

@@ -2,6 +2,7 @@
 
 #include "compiler/models/blocks/Experts.h"
 #include "compiler/models/blocks/DecoderFolder.h"
+#include "compiler/support/Numbers.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace izhc {
@@ -51,7 +52,8 @@ Experts readExperts(ModelBuilder &builder, const Hyper &hyper, const Routing &ro
   experts.routing.scale = scale == 0 ? 1.0f : float(scale);
   if (!(scale >= 0 && scale <= 1e6))
     builder.fail(makeError("{0} is {1}, expected 0 to 1000000",
-                           source.keyPlace(hyper.prefix + "expert_weights_scale"), scale));
+                           source.keyPlace(hyper.prefix + "expert_weights_scale"),
+                           shortText(scale)));
   int64_t size = experts.count / experts.groups;
   if (experts.count % experts.groups != 0 || experts.groupsUsed * size < experts.used ||
       (experts.groups > 1 && size < experts.routing.groupBest))

@@ -2,6 +2,7 @@
 // bounds keep products within int64_t and refuse what no machine could hold.
 
 #include "compiler/models/blocks/Hyper.h"
+#include "compiler/support/Numbers.h"
 #include <cmath>
 
 namespace izhc {
@@ -62,6 +63,12 @@ static void refuseOtherAttention(ModelBuilder &builder, const Hyper &hyper) {
   if (!builder.unwrap<bool>(source.getBoolOr(hyper.prefix + "attention.causal", true), true))
     builder.fail(makeError("{0} is false: only models that read from left to right can be compiled",
                            source.keyPlace(hyper.prefix + "attention.causal")));
+  for (const char *name : {"attention.clamp_kqv", "attention.max_alibi_bias"}) {
+    std::string key = hyper.prefix + name;
+    if (double value = builder.unwrap<double>(source.getFloatOr(key, 0), 0); value != 0)
+      builder.fail(makeError("{0} is {1}: attention of this kind can't be compiled yet; only 0 can",
+                             source.keyPlace(key), shortText(value)));
+  }
 }
 
 static float readCap(ModelBuilder &builder, const std::string &key) {
@@ -69,7 +76,7 @@ static float readCap(ModelBuilder &builder, const std::string &key) {
   if (cap == 0 || (cap >= 1e-3 && cap <= 1e6))
     return float(cap);
   builder.fail(makeError("{0} is {1}, expected 0 (no cap) or 0.001 to 1000000",
-                         builder.source().keyPlace(key), cap));
+                         builder.source().keyPlace(key), shortText(cap)));
   return 0;
 }
 
@@ -125,7 +132,7 @@ Hyper readHyper(ModelBuilder &builder, llvm::StringRef architecture, LayerSizes 
   double eps = builder.unwrap<double>(source.requireFloat(epsilon), 1e-5);
   if (!(eps >= 0 && eps < 1))
     builder.fail(makeError("{0} is {1}, expected a number from 0 to 1", source.keyPlace(epsilon),
-                           eps));
+                           shortText(eps)));
   hyper.eps = float(eps);
   refuseOtherAttention(builder, hyper);
   hyper.logitCap = readCap(builder, hyper.prefix + "final_logit_softcapping");

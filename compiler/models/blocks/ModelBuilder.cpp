@@ -1,6 +1,7 @@
 // The ops that name tensors, and the bookkeeping of errors and used tensors.
 
 #include "compiler/models/blocks/ModelBuilder.h"
+#include "compiler/support/Numbers.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 
@@ -40,7 +41,8 @@ double ModelBuilder::number(const std::string &key, double otherwise, double low
   double value = unwrap<double>(from.getFloatOr(key, otherwise), otherwise);
   if (value >= low && value <= high)
     return value;
-  fail(makeError("{0} is {1}, expected {2} to {3}", from.keyPlace(key), value, low, high));
+  fail(makeError("{0} is {1}, expected {2} to {3}", from.keyPlace(key), shortText(value),
+                 shortText(low), shortText(high)));
   return otherwise;
 }
 

@@ -51,6 +51,8 @@ void deltaKeys(FolderKeys &keys) {
   keys.assume("partial_rotary_factor", Json::of(0.25));
   sizeKeys(keys);
   ropeKeys(keys);
+  if (!keys.flag("attn_output_gate").value_or(true))
+    keys.refuse("attn_output_gate", "is false, but only attention with gates can be compiled");
   keys.copyCount("ssm.group_count", "linear_num_key_heads");
   keys.copyCount("ssm.state_size", "linear_key_head_dim");
   keys.copyCount("ssm.time_step_rank", "linear_num_value_heads");

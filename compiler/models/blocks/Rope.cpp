@@ -3,6 +3,7 @@
 // al. 2023), yarn (Peng et al. 2023), longrope (Ding et al. 2024).
 
 #include "compiler/models/blocks/Rope.h"
+#include "compiler/support/Numbers.h"
 #include <cmath>
 
 namespace izhc {
@@ -72,7 +73,7 @@ private:
     for (float value : values)
       if (!(value >= 1e-6f && value <= 2e30f) && !builder.failed())
         builder.fail(makeError("{0}: tensor {1} holds {2}, expected divisors from 1e-6 to 1e30",
-                               builder.source().fileName(), name, value));
+                               builder.source().fileName(), name, shortText(value)));
     if (!builder.failed())
       divide([&](int64_t i) { return values[i]; });
   }
@@ -140,7 +141,7 @@ mlir::Value ropeAngles(ModelBuilder &builder, const Hyper &hyper, const RopeOpti
       source.getFloatOr(hyper.prefix + options.baseKey, options.base), options.base);
   if (!(base > 1 && base <= 1e12)) {
     builder.fail(makeError("{0} is {1}, expected more than 1 and at most 1e12",
-                           source.keyPlace(hyper.prefix + options.baseKey), base));
+                           source.keyPlace(hyper.prefix + options.baseKey), shortText(base)));
     base = 10000;
   }
   Scaling scaling(builder, hyper, options, base, rotary);

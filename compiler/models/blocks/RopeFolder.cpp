@@ -3,6 +3,7 @@
 
 #include "compiler/models/blocks/DecoderFolder.h"
 #include "compiler/support/Error.h"
+#include "compiler/support/Numbers.h"
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -28,7 +29,8 @@ private:
   }
   // The one of the two that messages name where neither is there.
   std::string shown(llvm::StringRef name) const {
-    return llvm::formatv("{0}.{1}", isNew ? llvm::StringRef(at) : llvm::StringRef(kOld), name).str();
+    return llvm::formatv("{0}.{1}", isNew ? llvm::StringRef(at) : llvm::StringRef(kOld), name)
+        .str();
   }
   std::string base() const { return at + ".rope_theta|rope_theta"; }
   std::string original() const {
@@ -89,9 +91,9 @@ void RopeFolder::llama3() {
   double factor = need("factor"), low = need("low_freq_factor"), high = need("high_freq_factor");
   double original = need("original_max_position_embeddings");
   if (!(high > low))
-    return keys.refuse(shown("high_freq_factor"),
-                       llvm::formatv("is {0}, expected more than low_freq_factor {1}", high, low)
-                           .str());
+    return keys.refuse(shown("high_freq_factor"), "is " + shortText(high) +
+                                                      ", expected more than low_freq_factor " +
+                                                      shortText(low));
   double theta = keys.number(base()).value_or(10000);
   std::vector<float> divisors;
   for (int64_t i = 0; i < rotary / 2; ++i) {
@@ -189,7 +191,7 @@ void ropeBaseKey(FolderKeys &keys, llvm::StringRef ours, llvm::StringRef at, llv
   if (auto named = keys.text(type + "|" + at.str() + ".type"); named && *named != "default")
     keys.refuse(type, "is " + quote(*named) + "; only 'default' can be compiled for these layers");
   if (auto part = keys.number(share); part && *part != 1)
-    keys.refuse(share, llvm::formatv("is {0}; only 1 can be compiled for these layers", *part).str());
+    keys.refuse(share, "is " + shortText(*part) + "; only 1 can be compiled for these layers");
 }
 
 } // namespace izhc

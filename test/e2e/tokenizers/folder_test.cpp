@@ -137,6 +137,24 @@ TEST(FolderTokenizerTest, RefusesStepsThatItDoesNotKnow) {
               HasSubstr("no sensible id"));
 }
 
+// A value of another kind is no reason to go by a default.
+TEST(FolderTokenizerTest, RefusesValuesOfAnotherKind) {
+  EXPECT_THAT(refusalOf(byteLevelJson(R"({"type": "ByteLevel", "use_regex": "no"})")),
+              HasSubstr("'pre_tokenizer.use_regex' is 'no', expected true or false"));
+  FolderFiles files;
+  files.add("tokenizer.json", byteLevelJson(kDigitsThenBytes))
+      .add("generation_config.json", R"({"eos_token_id": [10, "11"]})");
+  EXPECT_THAT(FolderTokenizer(files).refusal,
+              HasSubstr("generation_config.json: 'eos_token_id' is [10, '11'], expected ids"));
+}
+
+// Tables with a place for each id up to the highest would take 300 MB here.
+TEST(FolderTokenizerTest, RefusesIdsFarBeyondTheirNumber) {
+  EXPECT_THAT(refusalOf(R"({"model": {"vocab": {"a": 16000000}, "merges": []},
+                            "pre_tokenizer": {"type": "ByteLevel"}})"),
+              HasSubstr("no sensible id"));
+}
+
 // Writes fields of a protobuf.
 struct Message {
   Bytes bytes;
@@ -196,6 +214,11 @@ TEST(FolderTokenizerTest, RefusesOtherOrDamagedPieceModels) {
   half.resize(half.size() - 3);
   cut.add("tokenizer.model", half);
   EXPECT_THAT(FolderTokenizer(cut).refusal, HasSubstr("damaged"));
+  for (const char *added : {"[5]", "7", R"({"<a>": "5"})", R"({"<a>": 16000000})"}) {
+    FolderFiles more;
+    more.add("tokenizer.model", pieces(2)).add("added_tokens.json", std::string(added));
+    EXPECT_THAT(FolderTokenizer(more).refusal, HasSubstr("added_tokens.json: ")) << added;
+  }
 }
 
 TEST(ChatTemplateTest, IsFoundInTheFilesOfAFolder) {

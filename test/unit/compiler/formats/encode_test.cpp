@@ -112,6 +112,33 @@ TEST_P(EncoderTest, StaysFiniteWithHugeAndTinyWeights) {
   }
 }
 
+// A block of weights near the largest, of either sign, loses no more of itself
+// than blocks of others do (see above).
+TEST_P(EncoderTest, HoldsWeightsUpToTheLargest) {
+  const FormatSpec &format = *GetParam();
+  float most = float(largestWeight(format));
+  if (double(most) > largestWeight(format))
+    most = std::nextafter(most, 0.0f);
+  std::vector<float> large(format.blockWeights);
+  for (size_t i = 0; i < large.size(); ++i)
+    large[i] = (i % 2 ? -most : most) * (1 - 0.5f * float(i) / float(large.size()));
+  double error = relativeError(large, recoded(format, large));
+  double bits = 8.0 * format.blockBytes / format.blockWeights;
+  EXPECT_LE(error, 2 * std::pow(2.0, -std::min(bits, 9.0) + 0.7)) << most;
+}
+
+TEST(EncodeTest, KnowsWhatTypesHold) {
+  // The largest half times the largest code, and sub-scale.
+  for (auto [name, most] : {std::pair("f16", 65504.0),
+                            {"q8_0", 65504.0 * 127},
+                            {"q4_0", 65504.0 * 7},
+                            {"q4_1", 65504.0},
+                            {"q6_k", 65504.0 * 127 * 31},
+                            {"q4_k", 65504.0 * 63},
+                            {"iq4_nl", 65504.0 * 113}})
+    EXPECT_EQ(largestWeight(*findFormat(name)), most) << name;
+}
+
 TEST_P(EncoderTest, SparesWhatIsImportant) {
   const FormatSpec &format = *GetParam();
   if (format.kind != ElementKind::Quantized)

@@ -15,13 +15,14 @@ static const char *const kMatrices[] = {"blk.0.attn_v.weight", "blk.0.attn_q.wei
 
 static float weight(int64_t i) { return std::sin(0.37f * i); }
 
-static GgufWriter model(uint32_t type = 0) {
+// `odd` is one of the weights.
+static GgufWriter model(uint32_t type = 0, float odd = 0) {
   GgufWriter writer;
   writer.string("general.architecture", "test").u32("general.file_type", 0);
   Bytes content;
   ByteWriter floats;
   for (int64_t i = 0; i < 4 * 256; ++i)
-    floats.put(weight(i));
+    floats.put(i == 300 && odd != 0 ? odd : weight(i));
   // 4 rows of 4-bit blocks are shorter; what they hold is of no matter.
   content = type == 0 ? floats.bytes : Bytes(4 * 8 * 18, 0);
   for (const char *name : kMatrices)
@@ -117,6 +118,38 @@ TEST(QuantizedSourceTest, RefusesWhatCannotBe) {
   EXPECT_NE(refusal({"", {"norm=q8_0"}, ""}).find("vectors keep their type"), std::string::npos);
   EXPECT_NE(refusal({"q8_0", {}, ""}, 2).find("would change no tensor"), std::string::npos);
   EXPECT_NE(refusal({"q8_0", {}, "no_such_file"}).find("no_such_file"), std::string::npos);
+}
+
+// The largest scale of q8_0 is 65504, its largest code 127.
+TEST(QuantizedSourceTest, TellsWeightsThatTheTypeCannotHoldFromDamage) {
+  auto problem = [](float odd) {
+    Quantized model(::model(0, odd), {"q8_0", {}, ""});
+    const TensorInfo *tensor = model->findTensor("blk.0.attn_q.weight");
+    Bytes rows(4 * 8 * 34);
+    tensor->readRows(0, 4, rows.data());
+    // Block 9 has the weight; its scale is no number where it can't be encoded.
+    bool finite = (rows[9 * 34 + 1] & 0x7c) != 0x7c;
+    return (finite ? "finite" : "") + tensor->reader->problem();
+  };
+  EXPECT_EQ(problem(8.3e6f), "finite");
+  EXPECT_NE(problem(-8.4e6f).find("holds weights above 8319008 in magnitude, which q8_0"),
+            std::string::npos)
+      << problem(-8.4e6f);
+  EXPECT_EQ(problem(NAN), "");
+}
+
+// q2_k has 2.625 bits; the vector of 4 weights keeps 32 each, which makes 2.68.
+TEST(QuantizedSourceTest, RefusesFewerBitsThanTheSmallestTypesHave) {
+  EXPECT_NE(Quantized(model(), {"", {}, "", 2.6}).message().find("has 2.69 bits a weight"),
+            std::string::npos);
+  EXPECT_EQ(Quantized(model(), {"", {}, "", 2.69}).message(), "");
+}
+
+TEST(QuantizedSourceTest, RefusesBitsThatAreNoNumberOrOutOfRange) {
+  for (double bits : {double(NAN), double(INFINITY), -1.0, 1.9, 32.5})
+    EXPECT_NE(Quantized(model(), {"", {}, "", bits}).message().find("--target-bpw"),
+              std::string::npos)
+        << bits;
 }
 
 TEST(QuantizedSourceTest, RefusesTheImportanceOfAnotherModel) {

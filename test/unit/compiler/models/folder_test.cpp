@@ -2,6 +2,7 @@
 
 #include "test/unit/compiler/import/folder_files.h"
 #include "test/unit/compiler/models/fake_source.h"
+#include "llvm/ADT/StringExtras.h"
 #include <gmock/gmock.h>
 
 namespace izhc::test {
@@ -64,23 +65,27 @@ struct Folder {
 // Two layers: 8 wide, 2 heads and 1 key head of 4, feed-forward 16, 10 tokens.
 Folder decoderFolder(const std::string &type) {
   Folder folder;
-  folder.config = {{"model_type", '"' + type + '"'}, {"hidden_size", "8"},
-                   {"num_hidden_layers", "2"},       {"num_attention_heads", "2"},
-                   {"num_key_value_heads", "1"},     {"intermediate_size", "16"},
-                   {"head_dim", "4"},                {"max_position_embeddings", "512"},
-                   {"rms_norm_eps", "1e-5"},         {"tie_word_embeddings", "true"}};
+  folder.config = {{"model_type", '"' + type + '"'},
+                   {"hidden_size", "8"},
+                   {"num_hidden_layers", "2"},
+                   {"num_attention_heads", "2"},
+                   {"num_key_value_heads", "1"},
+                   {"intermediate_size", "16"},
+                   {"head_dim", "4"},
+                   {"max_position_embeddings", "512"},
+                   {"rms_norm_eps", "1e-5"},
+                   {"tie_word_embeddings", "true"}};
   folder.tensors = {{"model.embed_tokens.weight", {10, 8}}, {"model.norm.weight", {8}}};
   for (std::string layer : {"model.layers.0.", "model.layers.1."}) {
     for (auto name : {"input_layernorm", "post_attention_layernorm"})
       folder.tensors[layer + name + ".weight"] = {8};
-    for (auto &[name, shape] : std::map<std::string, std::vector<int>>{
-             {"self_attn.q_proj", {8, 8}},
-             {"self_attn.k_proj", {4, 8}},
-             {"self_attn.v_proj", {4, 8}},
-             {"self_attn.o_proj", {8, 8}},
-             {"mlp.gate_proj", {16, 8}},
-             {"mlp.up_proj", {16, 8}},
-             {"mlp.down_proj", {8, 16}}})
+    for (auto &[name, shape] : std::map<std::string, std::vector<int>>{{"self_attn.q_proj", {8, 8}},
+                                                                       {"self_attn.k_proj", {4, 8}},
+                                                                       {"self_attn.v_proj", {4, 8}},
+                                                                       {"self_attn.o_proj", {8, 8}},
+                                                                       {"mlp.gate_proj", {16, 8}},
+                                                                       {"mlp.up_proj", {16, 8}},
+                                                                       {"mlp.down_proj", {8, 16}}})
       folder.tensors[layer + name + ".weight"] = shape;
   }
   return folder;
@@ -130,11 +135,11 @@ TEST(FolderConfigTest, TakesNullForAbsent) {
 
 TEST(FolderConfigTest, RefusesCountsOfAnotherKindOrOutOfRange) {
   Folder folder = decoderFolder("llama");
-  for (const char *key : {"max_position_embeddings", "hidden_size", "num_hidden_layers",
-                          "intermediate_size", "num_attention_heads", "num_key_value_heads",
-                          "head_dim", "sliding_window"})
-    for (const char *value : {"\"8\"", "-1", "1e300", "8.5", "99999999999999999999", "[8]", "{}",
-                              "true"})
+  for (const char *key :
+       {"max_position_embeddings", "hidden_size", "num_hidden_layers", "intermediate_size",
+        "num_attention_heads", "num_key_value_heads", "head_dim", "sliding_window"})
+    for (const char *value :
+         {"\"8\"", "-1", "1e300", "8.5", "99999999999999999999", "[8]", "{}", "true"})
       EXPECT_THAT(folder.with(key, value),
                   AllOf(StartsWith(place(key)), HasSubstr("expected an integer")))
           << value;
@@ -161,14 +166,14 @@ TEST(FolderConfigTest, RefusesNumbersFlagsAndTextsOfAnotherKind) {
     for (const char *value : {"\"1\"", "true", "[1]", "{}"})
       EXPECT_THAT(folder.with(key, value),
                   AllOf(StartsWith(place(key)), HasSubstr("expected a number")));
-  for (const char *key : {"tie_word_embeddings", "attention_bias", "mlp_bias", "use_sliding_window",
-                          "is_causal"})
+  for (const char *key :
+       {"tie_word_embeddings", "attention_bias", "mlp_bias", "use_sliding_window", "is_causal"})
     for (const char *value : {"1", "\"yes\"", "[true]"})
       EXPECT_THAT(folder.with(key, value),
                   AllOf(StartsWith(place(key)), HasSubstr("expected true or false")));
   for (const char *value : {"5", "true", "[\"silu\"]"})
-    EXPECT_THAT(folder.with("hidden_act", value), AllOf(StartsWith(place("hidden_act")),
-                                                        HasSubstr("expected a string")));
+    EXPECT_THAT(folder.with("hidden_act", value),
+                AllOf(StartsWith(place("hidden_act")), HasSubstr("expected a string")));
   EXPECT_THAT(folder.with("hidden_act", "\"relu\""), StartsWith(place("hidden_act' is 'relu'")));
   EXPECT_THAT(folder.with("text_config", "7"), StartsWith(place("text_config' is 7")));
   EXPECT_THAT(folder.with("is_causal", "false"), StartsWith(place("is_causal' is false")));
@@ -206,8 +211,9 @@ TEST(FolderRopeTest, RefusesParametersOfAnotherKind) {
                   AllOf(StartsWith(place(key)), HasSubstr("expected an object")));
     std::string factor = std::string(key) + ".factor";
     for (const char *value : {"\"8\"", "null", "-1", "0", "[8]"})
-      EXPECT_THAT(folder.with(key, R"({"rope_type": "linear", "factor": )" + std::string(value) + "}"),
-                  StartsWith(place(factor)))
+      EXPECT_THAT(
+          folder.with(key, R"({"rope_type": "linear", "factor": )" + std::string(value) + "}"),
+          StartsWith(place(factor)))
           << value;
     EXPECT_THAT(folder.with(key, R"({"rope_type": 3})"), StartsWith(place(key)));
     EXPECT_THAT(folder.with(key, R"({"rope_type": "dynamic", "factor": 2.0})"),
@@ -225,7 +231,8 @@ TEST(FolderRopeTest, RefusesFactorsOfAnotherKindOrNumber) {
   Folder folder = decoderFolder("phi3");
   auto factors = [&](const std::string &values) {
     return folder.with("rope_scaling", R"({"type": "longrope", "long_factor": [1, 2],
-                                           "short_factor": )" + values + "}");
+                                           "short_factor": )" +
+                                           values + "}");
   };
   for (const char *values : {"[1]", "[1, \"2\"]", "[1, 1e300]", "{}", "null"})
     EXPECT_THAT(factors(values), StartsWith(place("rope_scaling.short_factor"))) << values;
@@ -306,7 +313,8 @@ TEST(FolderGemmaTest, RefusesExpertsAndLostValuesOfGemma4) {
   EXPECT_THAT(folder.with("enable_moe_block", "true"), StartsWith(place("enable_moe_block")));
   EXPECT_THAT(folder.with("attention_k_eq_v", "true"), HasSubstr("must not be there"));
   for (const char *value : {"-1", "2", "\"1\""})
-    EXPECT_THAT(folder.with("num_kv_shared_layers", value), StartsWith(place("num_kv_shared_layers")));
+    EXPECT_THAT(folder.with("num_kv_shared_layers", value),
+                StartsWith(place("num_kv_shared_layers")));
   for (const char *value : {"-1", "0", "7", "\"8\""})
     EXPECT_THAT(folder.with("global_head_dim", value), StartsWith(place("global_head_dim")));
   folder.tensors.erase("model.layers.1.self_attn.v_proj.weight");
@@ -323,8 +331,9 @@ TEST(FolderGemmaTest, RefusesSizesOfSingleLayersThatWouldBeIgnored) {
   Folder folder = gemma4Folder();
   EXPECT_THAT(folder.with("per_layer_config", R"({"1": {"head_dim": 8}})"),
               Not(StartsWith("error")));
-  for (const char *value : {"5", "[]", R"({"0": {"head_dim": 8}})", R"({"9": {"head_dim": 8}})",
-                            R"({"1": 8})", R"({"1": {"head_dim": 8, "hidden_size": 4}})"})
+  for (const char *value :
+       {"5", "[]", "[1]", R"({"0": {"head_dim": 8}})", R"({"9": {"head_dim": 8}})", R"({"1": 8})",
+        R"({"1": {"head_dim": 8, "hidden_size": 4}})"})
     EXPECT_THAT(folder.with("per_layer_config", value), StartsWith(place("per_layer_config")))
         << value;
 }
@@ -341,8 +350,53 @@ TEST(FolderGemmaTest, TurnsLargeHeadsInPartUnlessGemma4SaysOtherwise) {
   EXPECT_THAT(divisors(folder), ElementsAre(1, 1e30f, 1e30f, 1e30f));
 }
 
+constexpr llvm::StringLiteral kSettings(R"(
+head_dim layer_types rope_theta rope_parameters rope_scaling text_config sliding_window
+sliding_window_pattern partial_rotary_factor hidden_act tie_word_embeddings num_experts
+num_experts_per_tok moe_intermediate_size n_group topk_group n_shared_experts
+num_nextn_predict_layers kv_lora_rank q_lora_rank qk_rope_head_dim qk_nope_head_dim v_head_dim
+global_head_dim per_layer_config num_kv_shared_layers hidden_size_per_layer_input
+query_pre_attn_scalar attn_logit_softcapping no_rope_layers no_rope_layer_interval full_attn_idxs
+conv_L_cache block_multiple_of block_ffn_dim_multiplier linear_num_key_heads
+linear_num_value_heads linear_value_head_dim full_attention_interval quantization_config
+attention_multiplier logits_scaling hidden_size num_hidden_layers num_attention_heads
+num_key_value_heads intermediate_size max_position_embeddings rms_norm_eps)");
+constexpr llvm::StringLiteral kOddValues(R"(
+null true -1 0 3 1073741824 9223372036854775807 0.5 -1e300 1e308 "" "x" [] [1] {}
+["sliding_attention"] {"rope_type":"yarn","factor":1e9} {"0":{"head_dim":4}})");
+
+// Whatever a value is, there is a model or a sentence about the folder. Each
+// architecture gets a third of all pairs, since much is common.
+TEST(FolderKindsTest, SurvivesAnyValueOfAnyKey) {
+  llvm::SmallVector<llvm::StringRef> keys, values;
+  llvm::SplitString(kSettings, keys);
+  llvm::SplitString(kOddValues, values);
+  size_t pair = 0;
+  for (const ModelSpec *spec : allModels()) {
+    if (!spec->folder)
+      continue;
+    ++pair;
+    Folder folder = decoderFolder(spec->folder->types.front().str());
+    for (llvm::StringRef key : keys)
+      for (llvm::StringRef value : values) {
+        if (++pair % 3 != 0)
+          continue;
+        std::string text = folder.with(key.str(), value.str());
+        EXPECT_TRUE(!llvm::StringRef(text).starts_with("error") ||
+                    llvm::StringRef(text).starts_with("error: folder"))
+            << key.str() << ": " << value.str() << ": " << text;
+      }
+  }
+}
+
 TEST(FolderKindsTest, RefusesSettingsThatOtherArchitecturesHave) {
   EXPECT_THAT(decoderFolder("lfm2").with("conv_bias", "true"), StartsWith(place("conv_bias")));
+  EXPECT_THAT(decoderFolder("qwen3_5_text").with("attn_output_gate", "false"),
+              StartsWith(place("attn_output_gate")));
+  EXPECT_THAT(decoderFolder("phi3").with("rope_scaling", R"({"type": "yarn"})"),
+              StartsWith(place("rope_scaling")));
+  EXPECT_THAT(decoderFolder("seed_oss").with("attention_out_bias", "true"),
+              HasSubstr("o_proj.bias' is missing"));
   for (auto [key, value] : {std::pair("rope_interleave", "false"),
                             {"attention_bias", "true"},
                             {"topk_method", "\"greedy\""},

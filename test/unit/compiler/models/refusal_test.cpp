@@ -71,7 +71,8 @@ TEST(ModelRefusalTest, NamesAQuantizedVector) {
 }
 
 TEST(ModelRefusalTest, NamesHeadsThatDontDivide) {
-  expectRefusal([](auto &s) { s.numbers["llama.attention.head_count_kv"] = 3; }, "a multiple of the 3 heads of keys");
+  expectRefusal([](auto &s) { s.numbers["llama.attention.head_count_kv"] = 3; },
+                "a multiple of the 3 heads of keys");
   expectRefusal([](auto &s) { s.numbers["llama.attention.value_length"] = 8; }, "values of 8");
   expectRefusal([](auto &s) { s.arrays["llama.attention.head_count_kv"] = {1, 2}; },
                 "differs from layer to layer");
@@ -132,6 +133,11 @@ TEST(ModelRefusalTest, NamesExperts) {
 
 TEST(ModelRefusalTest, NamesAttentionThatIsNotCausal) {
   expectRefusal([](auto &s) { s.flags["llama.attention.causal"] = false; }, "attention.causal");
+}
+
+TEST(ModelRefusalTest, NamesWhatElseChangesAttention) {
+  for (const char *key : {"llama.attention.clamp_kqv", "llama.attention.max_alibi_bias"})
+    expectRefusal([&](auto &s) { s.numbers[key] = 8; }, key);
 }
 
 TEST(ModelRefusalTest, NamesWindowsAndCapsOfAttention) {
