@@ -27,7 +27,8 @@ struct HeadsEmitter {
   HeadsEmitter(Block &block, pack::MatmulHeadsOp op)
       : block(block), op(op), k(block.k), dim(op.getHeadDim()), groupRows(std::lcm(dim, kTile)),
         groupHeads(groupRows / dim), cache(block, cast<pack::KvType>(op.getCache().getType())),
-        batch(block, groupRows / kTile, kRecords),
+        batch(block, groupRows / kTile, kRecords,
+              Spans(cast<pack::ActType>(op.getAct().getType()).getWidth())),
         heads(k.at(block.shared(4 * dim * block.warps()), k.mul(block.warp, 4 * dim))) {}
 
   void normalize(Value weight) {

@@ -61,7 +61,7 @@ struct MatmulEmitter {
       : block(block), op(op), k(block.k), act(cast<pack::ActType>(op.getAct().getType())),
         rows(block.rows(op.getRowSet())) {
     for (int64_t i = 0; i < (pack::isGated(op.getEpilogue()) ? 2 : 1); ++i)
-      batches.emplace_back(block, /*tiles=*/1, kRecords);
+      batches.emplace_back(block, /*tiles=*/1, kRecords, Spans(act.getWidth()));
   }
 
   LogicalResult init() {
@@ -147,7 +147,7 @@ LogicalResult emitHeadMatmul(Block &block, pack::HeadMatmulOp op) {
   if (!weights || !weights->takes(op, act))
     return failure();
   int64_t heads = type.getCount();
-  RowBatch batch(block, /*tiles=*/1, kRecords);
+  RowBatch batch(block, /*tiles=*/1, kRecords, weights->spans());
   Value head = k.div(block.unit, weights->tiles()), tile = k.rem(block.unit, weights->tiles());
   Value address = k.add(k.mul(head, weights->matrixBytes()), k.mul(tile, weights->tileBytes()));
   address = k.at(block.address(op.getWeight()), address);

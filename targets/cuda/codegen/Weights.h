@@ -7,6 +7,7 @@
 #include "compiler/formats/PackedLayout.h"
 #include "dialects/pack/ActLayout.h"
 #include "targets/cuda/codegen/Block.h"
+#include "targets/cuda/codegen/Spans.h"
 #include <optional>
 
 namespace izhc::cuda {
@@ -27,10 +28,11 @@ public:
   // Whether products with records of `act` exist; else emits a diagnostic.
   bool takes(mlir::Operation *op, pack::ActType act) const;
 
-  // The products of row `row` of a tile with each record, of part number `part`
-  // of `parts` of the columns only. All i64.
-  Values dot(Value tile, Value row, Value part, int64_t parts, llvm::ArrayRef<Value> records,
+  // The sum of span number `span` of row `row` of a tile with each record. All
+  // i64.
+  Values dot(Value tile, Value row, Value span, llvm::ArrayRef<Value> records,
              pack::ActType act) const;
+  Spans spans() const { return Spans(type.getCols()); }
 
   // Number of the runs of weights of a row, and a run's weights.
   int64_t runs() const { return isFloat() ? type.getCols() : type.getCols() / runWeights(); }
@@ -67,11 +69,12 @@ private:
   Value codes(const Run &run, int64_t i) const;
   Value lookUp(Value numbers) const;
   Value plainCode(Value four, int64_t j) const; // as i32, zero point subtracted
-  Value weight(const Run &run, Value code) const;
-  Values dotFloats(Value tile, Value row, Value part, int64_t parts,
-                   llvm::ArrayRef<Value> records) const;
+  // w and m of Spans.h; null without minima.
+  Value factor(const Run &run) const;
+  Value minimum(const Run &run) const;
   Value sumOf(const Run &run, Value record, int64_t field, int64_t codes, mlir::Type type) const;
-  Value dotRun(const Run &run, llvm::ArrayRef<Value> codes, Value record, pack::ActType act) const;
+  Value addRun(const Run &run, llvm::ArrayRef<Value> codes, Value record, pack::ActType act,
+               Value sum) const;
   Value actScale(Value record, Value first, pack::ActType act) const;
 
   Block &block;
