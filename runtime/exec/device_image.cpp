@@ -11,6 +11,7 @@ namespace izh {
 namespace {
 
 constexpr uint32_t kMaxThreads = 1024;
+constexpr uint32_t kMaxBlocks = uint32_t{1} << 30;
 
 // The code section of the chosen variant.
 struct Section {
@@ -27,6 +28,10 @@ struct Section {
     if (size < sizeof(Record) || offset > size - sizeof(Record)) return false;
     memcpy(record, data + offset, sizeof(Record));
     return true;
+  }
+  // Form number `i` of the kernel whose record is at `kernel`.
+  bool read_form(uint64_t kernel, uint32_t i, schema::DeviceForm* form) const {
+    return read(kernel + sizeof(schema::DeviceKernel) + i * sizeof(*form), form);
   }
 };
 
@@ -53,11 +58,20 @@ izh_status find_kernels(const izh_model& model, DeviceImage* image, izh_error* e
     return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the model");
   }
   for (size_t i = 0; i < root.kernels.size(); ++i) {
+    const uint32_t entry = entry_of(root, model.variant, i);
     schema::DeviceKernel record;
-    if (!section.read(entry_of(root, model.variant, i), &record)) continue;  // checked before
-    image->kernels[i].threads = record.threads;
+    if (!section.read(entry, &record)) continue;  // checked before
+    DeviceKernel& kernel = image->kernels[i];
+    kernel.threads = record.threads;
+    kernel.form_count = record.forms;
     IZH_TRY(device_find(model.device, image->code, section.data + record.name_offset,
-                        &image->kernels[i].function, error));
+                        &kernel.function, error));
+    for (uint32_t f = 0; f < record.forms; ++f) {
+      DeviceKernel::Form& form = kernel.forms[f];
+      if (!section.read_form(entry, f, &form.record)) continue;
+      IZH_TRY(device_find(model.device, image->code, section.data + form.record.name_offset,
+                          &form.function, error));
+    }
   }
   return IZH_OK;
 }
@@ -80,6 +94,28 @@ izh_status make(const izh_model& model, DeviceImage* image, izh_error* error) {
   return upload(model, root.constants_section, "the constants", &image->constants, error);
 }
 
+// Forms with ascending least rows, whose blocks can be launched.
+izh_status check_forms(const izh_model& model, const Section& section, uint32_t entry,
+                       uint32_t count, izh_error* error) {
+  if (count > schema::kMaxForms) return damaged(model, "kernels of too many forms", error);
+  uint32_t least = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    schema::DeviceForm form;
+    if (!section.read_form(entry, i, &form) || !section.has_string(form.name_offset)) {
+      return damaged(model, "forms without a name", error);
+    }
+    if (form.threads == 0 || form.threads > kMaxThreads) {
+      return damaged(model, "forms of an impossible number of threads", error);
+    }
+    if (form.least_rows <= least || form.rows_each == 0 || form.outputs > 1 || form.groups == 0 ||
+        form.groups > kMaxBlocks / model.image.root.plan.max_tokens) {
+      return damaged(model, "forms of impossible sizes", error);
+    }
+    least = form.least_rows;
+  }
+  return IZH_OK;
+}
+
 }  // namespace
 
 izh_status device_code_check(const izh_model& model, izh_error* error) {
@@ -98,6 +134,7 @@ izh_status device_code_check(const izh_model& model, izh_error* error) {
     if (kernel.threads == 0 || kernel.threads > kMaxThreads) {
       return damaged(model, "kernels of an impossible number of threads", error);
     }
+    IZH_TRY(check_forms(model, section, entry_of(root, model.variant, i), kernel.forms, error));
     for (const DispatchFacts& dispatch : root.dispatches) {
       if (dispatch.kernel == i && dispatch.binding_count != kernel.bindings) {
         return damaged(model, "kernels of another plan", error);

@@ -12,6 +12,11 @@ namespace izh {
 struct DeviceKernel {
   DeviceFunction* function;
   uint32_t threads;  // of a block
+  uint32_t form_count;
+  struct Form {
+    schema::DeviceForm record;
+    DeviceFunction* function;
+  } forms[schema::kMaxForms];
 };
 
 struct DeviceImage {

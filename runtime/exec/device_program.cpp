@@ -109,15 +109,35 @@ izh_status bind(DeviceProgram* program, const DeviceImage& image, const DeviceSi
   return IZH_OK;
 }
 
+// What a dispatch starts in a step of these counts.
+struct Blocks {
+  DeviceFunction* function;
+  uint32_t threads;
+  uint64_t units;
+};
+
+Blocks blocks_of(const Launch& launch, const int64_t* counts) {
+  Blocks blocks = {launch.kernel.function, launch.kernel.threads,
+                   launch.units_each * static_cast<uint64_t>(counts[uint32_t(launch.extent)])};
+  for (uint32_t i = 0; i < launch.kernel.form_count; ++i) {
+    const DeviceKernel::Form& form = launch.kernel.forms[i];
+    const Extent extent = form.record.outputs ? Extent::Outputs : Extent::Tokens;
+    const uint64_t rows = static_cast<uint64_t>(counts[uint32_t(extent)]);
+    if (rows < form.record.least_rows) break;
+    blocks = {form.function, form.record.threads, form_units(form.record, rows)};
+  }
+  if (launch.only_logits && counts[uint32_t(Extent::Outputs)] == 0) blocks.units = 0;
+  return blocks;
+}
+
 izh_status launch_all(DeviceProgram* program, const int64_t* counts, izh_error* error) {
   for (const Launch& launch : program->launches) {
-    uint64_t units = launch.units_each * static_cast<uint64_t>(counts[uint32_t(launch.extent)]);
-    if (launch.only_logits && counts[uint32_t(Extent::Outputs)] == 0) units = 0;
-    if (units == 0) continue;
-    program->values[launch.end] = units;
+    const Blocks blocks = blocks_of(launch, counts);
+    if (blocks.units == 0) continue;
+    program->values[launch.end] = blocks.units;
     // In range: the loader has limited units.
-    IZH_TRY(device_launch(program->device, launch.kernel.function, static_cast<uint32_t>(units),
-                          launch.kernel.threads, program->arguments.data() + launch.first_argument,
+    IZH_TRY(device_launch(program->device, blocks.function, static_cast<uint32_t>(blocks.units),
+                          blocks.threads, program->arguments.data() + launch.first_argument,
                           error));
   }
   return IZH_OK;

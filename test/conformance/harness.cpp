@@ -6,7 +6,6 @@
 #include "dialects/plan/Plan.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/schema/device_code.h"
 #include "test/conformance/remote.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/TargetParser/Host.h"
@@ -146,6 +145,15 @@ void Kernel::loadDevice(const CodeBlob &blob) {
   deviceKernel = device->find(text + kernel.name_offset);
   ASSERT_TRUE(deviceKernel);
   threads = kernel.threads;
+  for (uint32_t i = 0; i < kernel.forms; ++i) {
+    Form form;
+    std::memcpy(&form.record,
+                blob.bytes.data() + blob.entries.front() + sizeof(kernel) + i * sizeof(form.record),
+                sizeof(form.record));
+    form.kernel = device->find(text + form.record.name_offset);
+    ASSERT_TRUE(form.kernel);
+    forms.push_back(form);
+  }
 }
 
 namespace {
@@ -162,8 +170,16 @@ struct Buffers : izh::ptx::Memory {
 };
 } // namespace
 
-void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t begin,
-                         int64_t end) const {
+void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t begin, int64_t end,
+                         bool all) const {
+  auto [kernel, count] = std::pair(deviceKernel, threads);
+  for (const Form &form : forms) {
+    int64_t rows = form.record.outputs ? step.outputs : step.tokens;
+    if (!all || rows < form.record.least_rows)
+      break;
+    std::tie(kernel, count) = std::pair(form.kernel, form.record.threads);
+    end = int64_t(izh::schema::form_units(form.record, uint64_t(rows)));
+  }
   Array<int64_t> params(std::vector<int64_t>{step.tokens, step.outputs, step.tiles, 0, 0});
   std::vector<uint64_t> arguments;
   for (void *binding : bindings)
@@ -172,8 +188,7 @@ void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t
   arguments.push_back(begin);
   arguments.push_back(end);
   std::string error;
-  EXPECT_TRUE(
-      device->launch(*deviceKernel, uint32_t(end - begin), threads, arguments, Buffers(), &error))
+  EXPECT_TRUE(device->launch(*kernel, uint32_t(end - begin), count, arguments, Buffers(), &error))
       << error;
 }
 
@@ -182,9 +197,10 @@ Kernel::~Kernel() {
     munmap(code, mapped);
 }
 
-void Kernel::run(std::vector<void *> bindings, Step step, int64_t begin, int64_t end) const {
+void Kernel::run(std::vector<void *> bindings, Step step, int64_t begin, int64_t end,
+                 bool all) const {
   if (isDevice(arch))
-    return runOnDevice(bindings, step, begin, end);
+    return runOnDevice(bindings, step, begin, end, all);
   if (!isOfThisFamily(arch))
     return runElsewhere(bindings, step, begin, end);
   using Function = void (*)(void *const *, const int64_t *, int64_t, int64_t);

@@ -51,6 +51,8 @@ enum class Op : uint8_t {
   Permute,
   BitField,
   Shuffle,
+  LoadMatrices,
+  MultiplyMatrices,
   WarpBarrier,
   Barrier,
   Branch,
@@ -97,7 +99,11 @@ struct Instruction {
   int32_t to[4] = {-1, -1, -1, -1};
   int32_t a[4] = {-1, -1, -1, -1};
   int64_t offset = 0; // of addresses; of a param; where a branch goes
-  std::string text;   // for messages
+  // Of MultiplyMatrices: columns of the first matrix, and the words of the
+  // matrices that are multiplied and of the one that is added.
+  uint32_t depth = 0;
+  std::vector<int32_t> left, right, added;
+  std::string text; // for messages
 };
 
 // Slots that every thread has.

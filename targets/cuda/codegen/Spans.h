@@ -32,6 +32,7 @@ public:
 
   explicit Spans(int64_t columns) : chunks(llvm::divideCeil(columns, kChunk)) {}
 
+  int64_t chunkCount() const { return chunks; }
   int64_t chunksEach() const { return std::max<int64_t>(kLeast, llvm::divideCeil(chunks, kMost)); }
   int64_t columnsEach() const { return chunksEach() * kChunk; }
   int64_t count() const { return llvm::divideCeil(chunks, chunksEach()); }

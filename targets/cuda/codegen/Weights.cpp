@@ -217,6 +217,29 @@ void Weights::decode(Value tile, Value row, Value index,
   }
 }
 
+bool Weights::hasByteCodes(pack::WeightType type) {
+  const FormatSpec *format = findFormat(type.getFormat().getValue());
+  if (!format || format->kind != ElementKind::Quantized)
+    return false;
+  return format->grid || format->signedCodes || mostCode(*format) <= 127;
+}
+
+Weights::Bytes Weights::bytes(Value tile, Value row, Value index) const {
+  Run r = run(tile, row, index);
+  Bytes bytes = {{}, factor(r), minimum(r)};
+  // With its highest bit set, no byte borrows from the next.
+  Value high = k.constInt(k.i32(), int32_t(0x80808080));
+  for (int64_t i = 0; i < runWeights(); i += 4) {
+    Value four = codes(r, i);
+    if (zeroPoint()) {
+      four = k.sub(k.orBits(four, high), k.constInt(k.i32(), 0x01010101 * zeroPoint()));
+      four = k.xorBits(four, int32_t(0x80808080));
+    }
+    bytes.codes.push_back(four);
+  }
+  return bytes;
+}
+
 bool Weights::takes(Operation *op, pack::ActType act) const {
   if (!isFloat() || act.getKind() == pack::ActKind::F32)
     return true;
@@ -224,7 +247,6 @@ bool Weights::takes(Operation *op, pack::ActType act) const {
   return false;
 }
 
-// What one step of the activations' codes means at weight `first`.
 Value Weights::actScale(Value record, Value first, pack::ActType act) const {
   pack::ActLayout fields(act);
   Value scales = k.at(record, fields.scales);

@@ -41,6 +41,20 @@ public:
   void decode(Value tile, Value row, Value index,
               llvm::function_ref<void(Value i, Value weight)> body) const;
 
+  // A run as signed bytes, four codes a word, the zero point subtracted, and w
+  // and m of Spans.h; m is null without minima.
+  struct Bytes {
+    Values codes;
+    Value factor, minimum;
+  };
+  Bytes bytes(Value tile, Value row, Value index) const;
+  // Whether codes less the zero point fit into signed bytes.
+  static bool hasByteCodes(pack::WeightType type);
+  bool hasMinima() const { return format.hasMin; }
+
+  // What one step of the activations' codes means at column `first`.
+  Value actScale(Value record, Value first, pack::ActType act) const;
+
 private:
   // Weights of a row that share all scales: weight i is
   // scale * sub * (code(i) - zero point) -/+ min * subMin.
@@ -75,7 +89,6 @@ private:
   Value sumOf(const Run &run, Value record, int64_t field, int64_t codes, mlir::Type type) const;
   Value addRun(const Run &run, llvm::ArrayRef<Value> codes, Value record, pack::ActType act,
                Value sum) const;
-  Value actScale(Value record, Value first, pack::ActType act) const;
 
   Block &block;
   KernelBuilder &k;
