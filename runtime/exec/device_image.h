@@ -19,11 +19,22 @@ struct DeviceKernel {
   } forms[schema::kMaxForms];
 };
 
+// What a dispatch is where a count of the step is 1 (runtime/schema/device_code.h).
+struct OneRow {
+  Extent rows;  // Fixed: it has no other form
+  bool skipped;
+  DeviceKernel kernel;
+  uint32_t prologue;  // dispatch number plus 1; 0: none
+  uint32_t units;
+};
+
 struct DeviceImage {
   DeviceAddress weights = 0;
   DeviceAddress constants = 0;
   DeviceCode* code = nullptr;
   Array<DeviceKernel> kernels;  // as in the plan
+  Array<OneRow> one_rows;       // of each dispatch, or none at all
+  bool overlaps = false;        // launches may begin before those before them end
 };
 
 // Checks the records of the chosen variant's code, which is a device's: after

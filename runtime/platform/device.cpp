@@ -301,7 +301,23 @@ izh_status device_send(Device* device, DeviceAddress to, const void* from, size_
 }
 
 izh_status device_launch(Device* device, DeviceFunction* function, uint32_t blocks,
-                         uint32_t threads, void** arguments, izh_error* error) {
+                         uint32_t threads, bool overlaps, void** arguments, izh_error* error) {
+  if (overlaps && device->driver->launch_with) {
+    cuda::LaunchAttribute attribute = {};
+    attribute.kind = cuda::kProgrammaticLaunch;
+    attribute.value[0] = 1;
+    cuda::LaunchConfig config = {};
+    config.blocks[0] = blocks;
+    config.threads[0] = threads;
+    config.blocks[1] = config.blocks[2] = config.threads[1] = config.threads[2] = 1;
+    config.stream = device->stream;
+    config.attributes = &attribute;
+    config.attribute_count = 1;
+    IZH_DRIVER(device,
+               launch_with(&config, reinterpret_cast<cuda::Function>(function), arguments, nullptr),
+               "a kernel was started");
+    return IZH_OK;
+  }
   IZH_DRIVER(device,
              launch(reinterpret_cast<cuda::Function>(function), blocks, 1, 1, threads, 1, 1, 0,
                     device->stream, arguments, nullptr),

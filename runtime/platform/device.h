@@ -72,9 +72,12 @@ void device_unload(Device* device, DeviceCode* code);
 // `from` is memory of device_host_alloc that stays as it is until device_wait.
 [[nodiscard]] izh_status device_send(Device* device, DeviceAddress to, const void* from,
                                      size_t bytes, izh_error* error);
-// `arguments`: addresses of the values.
+// `arguments`: addresses of the values. `overlaps`: the kernel may begin before
+// the one before it has ended, and waits for that itself; where the driver can't
+// do that, it begins later.
 [[nodiscard]] izh_status device_launch(Device* device, DeviceFunction* function, uint32_t blocks,
-                                       uint32_t threads, void** arguments, izh_error* error);
+                                       uint32_t threads, bool overlaps, void** arguments,
+                                       izh_error* error);
 [[nodiscard]] izh_status device_wait(Device* device, izh_error* error);
 
 // Launches between these are recorded, not done; `*out` does them all at once.

@@ -1,7 +1,8 @@
 // The code section of a variant whose kernels run on a device that compiles
 // their text itself: one DeviceCode, then in any order a DeviceKernel for each
-// kernel (the variant's entries are their offsets), names and the text. Offsets
-// are from the start of the section; names and text end with a zero byte.
+// kernel (the variant's entries are their offsets), other forms of dispatches,
+// names and the text. Offsets are from the start of the section; names and text
+// end with a zero byte.
 //
 // A kernel takes the base address of each of its bindings, the address of
 // `params` (the counts of the step, as in runtime/exec/program.h), and as 64-bit
@@ -12,6 +13,10 @@
 // kernels that do the work of all units in another way, with the same results
 // to the bit and the same arguments but for their units: `groups` for each
 // `rows_each` rows of the step that there are or have begun.
+//
+// A step may have one row of activations, as those that generate text have. Then
+// a dispatch may have another form: a kernel that does the work of another
+// dispatch before its own, or nothing, where its readers do its work.
 
 #pragma once
 
@@ -22,6 +27,12 @@ namespace izh::schema {
 struct DeviceCode {
   uint64_t text_offset;
   uint64_t text_size;  // with the zero byte
+  // Of the first OneRowForm, one for each dispatch of the plan; 0: none has one.
+  uint64_t one_rows_offset;
+  // Not 0: kernels wait themselves for what comes before them, so they may be
+  // launched to begin while that still runs.
+  uint32_t overlaps;
+  uint32_t reserved;  // 0
 };
 
 struct DeviceKernel {
@@ -41,11 +52,25 @@ struct DeviceForm {
   uint32_t least_rows;
   uint32_t outputs;  // 1 where the rows are those with outputs, 0: all
 };
-static_assert(sizeof(DeviceCode) == 16 && sizeof(DeviceKernel) == 16 && sizeof(DeviceForm) == 24);
 
 // Units of a form for a step of `rows` rows.
 constexpr uint64_t form_units(const DeviceForm& form, uint64_t rows) {
   return form.groups * ((rows + form.rows_each - 1) / form.rows_each);
 }
+
+struct OneRowForm {
+  // Where this count of the step is 1 (Extent of artifact.fbs: tokens or
+  // outputs); 0: there is no other form.
+  uint32_t rows;
+  uint32_t skipped;  // not 0: nothing is launched
+  // Offset of its DeviceKernel. Its bindings are those of the dispatch, then
+  // those of dispatch number `prologue` - 1 if that isn't 0.
+  uint32_t kernel;
+  uint32_t prologue;
+  uint32_t units;     // blocks that are launched
+  uint32_t reserved;  // 0
+};
+static_assert(sizeof(DeviceCode) == 32 && sizeof(DeviceKernel) == 16 && sizeof(DeviceForm) == 24 &&
+              sizeof(OneRowForm) == 24);
 
 }  // namespace izh::schema

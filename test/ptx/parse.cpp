@@ -80,6 +80,7 @@ const std::map<std::string, Op, std::less<>> kOps = {{"mov", Op::Mov},
                                                      {"lop3", Op::Lop3},
                                                      {"bfi", Op::BitInsert},
                                                      {"pragma", Op::Nop},
+                                                     {"griddepcontrol", Op::AwaitGrid},
                                                      {"ldmatrix", Op::LoadMatrices},
                                                      {"mma", Op::MultiplyMatrices}};
 
@@ -343,6 +344,12 @@ private:
         one->rounding = Rounding::MinusInt;
       } else if (word == "rpi") {
         one->rounding = Rounding::PlusInt;
+      } else if (word == "nc") {
+        one->constant = true;
+      } else if (one->op == Op::AwaitGrid && word == "launch_dependents") {
+        one->op = Op::Nop;
+      } else if (one->op == Op::AwaitGrid && word == "wait") {
+        kernel_.overlaps = true;
       } else if (word == "warp") {
         warp = true;
       } else if (word == "param") {
@@ -360,7 +367,7 @@ private:
 
   static bool known_modifier(const std::string &word) {
     for (const char *known :
-         {"global", "shared",  "local", "nc",  "lo",      "rn",  "rz",          "to",
+         {"global", "shared",  "local", "lo",      "rn",  "rz",          "to",
           "u64",    "sync",    "bfly",  "uni", "aligned", "cta", "weak",        "approx",
           "wrap",   "clamp",   "bound", "sat", "relu",    "L1",  "no_allocate", "L1::no_allocate",
           "const",  "xorsign", "l",     "r",   "m8n8",    "x4"})
@@ -416,7 +423,7 @@ private:
 
   bool operands(const std::string &rest, Instruction *one) {
     if (one->op == Op::Branch || one->op == Op::Return || one->op == Op::Barrier ||
-        one->op == Op::WarpBarrier || one->op == Op::Nop)
+        one->op == Op::WarpBarrier || one->op == Op::AwaitGrid || one->op == Op::Nop)
       return true;
     const std::vector<std::string> list = operand_list(rest);
     const bool stores = one->op == Op::Store;

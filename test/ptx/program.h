@@ -62,6 +62,7 @@ enum class Op : uint8_t {
   CopySign,
   Lop3,
   BitInsert,
+  AwaitGrid,
   Nop
 };
 
@@ -95,6 +96,7 @@ struct Instruction {
   Rounding rounding = Rounding::None;
   uint8_t count = 1;   // values of a vector
   bool negate = false; // of the predicate
+  bool constant = false; // a load of what no kernel writes
   int32_t predicate = -1;
   int32_t to[4] = {-1, -1, -1, -1};
   int32_t a[4] = {-1, -1, -1, -1};
@@ -115,6 +117,7 @@ struct Kernel {
   std::vector<uint64_t> slots; // first values: constants
   std::vector<uint32_t> param_offsets;
   uint64_t shared_bytes = 0, local_bytes = 0;
+  bool overlaps = false; // it waits itself for what comes before it
 };
 
 // Addresses of what isn't memory of the process.

@@ -366,6 +366,7 @@ public:
       Thread &thread = threads_[i];
       thread.at = 0;
       thread.state = State::Ready;
+      thread.awaited = !kernel_.overlaps;
       thread.slots = kernel_.slots;
       thread.slots[kTid] = i;
       thread.slots[kCtaid] = block;
@@ -405,6 +406,7 @@ private:
   struct Thread {
     size_t at = 0;
     State state = State::Ready;
+    bool awaited = false; // what comes before the kernel has ended
     std::vector<uint64_t> slots;
     std::vector<uint8_t> local;
   };
@@ -547,6 +549,8 @@ private:
   bool access(Thread &thread, const Instruction &one) {
     const unsigned bytes = size_of(one.type);
     const uint64_t address = thread.slots[one.a[0]] + static_cast<uint64_t>(one.offset);
+    if (address < kSharedBase && !thread.awaited && !one.constant)
+      return fail(one, "memory touched before griddepcontrol.wait");
     uint8_t *memory = place(thread, address, uint64_t{bytes} * one.count);
     if (!memory || address % (uint64_t{bytes} * one.count) != 0)
       return fail(one, "an address that isn't the kernel's, or isn't aligned");
@@ -577,7 +581,13 @@ private:
       case Op::Branch:
         thread.at = static_cast<size_t>(one.offset);
         continue;
+      case Op::AwaitGrid:
+        thread.awaited = true;
+        break;
       case Op::Return:
+        // Or the kernel could end before those that the next one builds on.
+        if (!thread.awaited)
+          return fail(one, "a thread that ends without griddepcontrol.wait");
         thread.state = State::Done;
         return true;
       case Op::Shuffle:

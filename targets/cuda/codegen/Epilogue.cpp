@@ -12,13 +12,14 @@ Value actRecord(Block &block, Value act, Value row, Value rows) {
   return k.at(block.address(act), k.mul(there, pack::ActLayout(type).stride));
 }
 
-Value matmulResult(KernelBuilder &k, pack::MatmulOp op, Value y, Value up, Value place) {
+Value matmulResult(KernelBuilder &k, pack::MatmulOp op, Value y, Value up, Value place,
+                   Value before) {
   Value scale = k.constFloat(k.f32(), op.getScale().convertToFloat());
   switch (op.getEpilogue()) {
   case pack::Epilogue::Store:
     return k.mul(y, scale);
   case pack::Epilogue::Add:
-    return k.add(k.load(k.f32(), place, 4), k.mul(y, scale));
+    return k.add(before ? before : k.load(k.f32(), place, 4), k.mul(y, scale));
   case pack::Epilogue::SiluGate:
     return k.mul(k.silu(y), up);
   case pack::Epilogue::GeluGate:

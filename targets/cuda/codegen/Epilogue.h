@@ -10,7 +10,8 @@ namespace izhc::cuda {
 mlir::Value actRecord(Block &block, mlir::Value act, mlir::Value row, mlir::Value rows);
 
 // What goes to `place` for the sum `y`, and `up` where the epilogue is gated.
+// `before`: what is there, if that was loaded already.
 mlir::Value matmulResult(KernelBuilder &k, pack::MatmulOp op, mlir::Value y, mlir::Value up,
-                         mlir::Value place);
+                         mlir::Value place, mlir::Value before = {});
 
 } // namespace izhc::cuda

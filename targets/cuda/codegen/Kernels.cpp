@@ -9,6 +9,8 @@
 #include "runtime/schema/device_code.h"
 #include "targets/cuda/codegen/Forms.h"
 #include "targets/cuda/codegen/Lowering.h"
+#include "targets/cuda/codegen/OneRow.h"
+#include "targets/cuda/codegen/Quantizer.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -50,32 +52,73 @@ Forms formsOfKernel(Operation *op) {
       .Default([](Operation *) { return Forms(); });
 }
 
+// Ops that call Block::prepare where it suits them.
+bool preparesItself(Operation *op) {
+  return isa<pack::MatmulOp, pack::MatmulHeadsOp, pack::QuantizeOp, pack::AttentionOp,
+             pack::MergeOp>(op);
+}
+
+// A function under construction, no kernel yet: its arguments are the bindings
+// of all `kernels`, then the counts of the step and the range of units.
+struct Function {
+  OpBuilder builder;
+  func::FuncOp function;
+  SmallVector<Value> bindings;
+  Value params, begin, end;
+
+  Function(llvm::StringRef name, ArrayRef<plan::KernelOp> kernels) : builder(kernels.front()) {
+    plan::KernelOp first = kernels.front();
+    size_t count = 0;
+    for (plan::KernelOp kernel : kernels)
+      count += kernel.getBody().getNumArguments();
+    SmallVector<Type> types(count + 1, LLVM::LLVMPointerType::get(builder.getContext()));
+    types.append(2, builder.getI64Type());
+    function = func::FuncOp::create(builder, first.getLoc(), name,
+                                    builder.getFunctionType(types, {}));
+    mlir::Block *entry = function.addEntryBlock();
+    builder.setInsertionPointToStart(entry);
+    for (size_t i = 0; i < count; ++i)
+      bindings.push_back(entry->getArgument(i));
+    params = entry->getArgument(count);
+    begin = entry->getArgument(count + 1);
+    end = entry->getArgument(count + 2);
+  }
+
+  // With the bindings from `first` on.
+  KernelFrameBase frame(KernelBuilder &k, size_t first, plan::KernelOp kernel) {
+    KernelFrameBase result{k, begin, end, {}, {}, {}, {}};
+    auto mine = ArrayRef(bindings).slice(first, kernel.getBody().getNumArguments());
+    result.pointers.append(mine.begin(), mine.end());
+    // The counts are there before the step's first kernel.
+    auto parameter = [&](int64_t i) -> Value {
+      return LLVM::LoadOp::create(k.builder, k.loc, k.i64(), k.at(params, 8 * i), /*alignment=*/8,
+                                  /*isVolatile=*/false, /*isNonTemporal=*/false,
+                                  /*isInvariant=*/true);
+    };
+    result.tokens = parameter(0);
+    result.outputs = parameter(1);
+    result.tiles = parameter(2);
+    return result;
+  }
+
+  void finish() {
+    builder.setInsertionPointToEnd(&function.getBody().front());
+    func::ReturnOp::create(builder, function.getLoc());
+  }
+};
+
+constexpr FloatAbilities kFloats = {/*fma=*/true, /*convertsHalf=*/true};
+
 // A function with the arguments of `kernel`, that is no kernel yet; `body`
 // writes what its blocks of `threads` threads do.
 LogicalResult makeFunction(plan::KernelOp kernel, llvm::StringRef name, int64_t threads,
-                           llvm::function_ref<LogicalResult(Block &)> body) {
-  OpBuilder builder(kernel);
-  Location loc = kernel.getLoc();
-  size_t bindings = kernel.getBody().getNumArguments();
-  SmallVector<Type> types(bindings + 1, LLVM::LLVMPointerType::get(builder.getContext()));
-  types.append(2, builder.getI64Type());
-  auto function = func::FuncOp::create(builder, loc, name, builder.getFunctionType(types, {}));
-  mlir::Block *entry = function.addEntryBlock();
-  builder.setInsertionPointToStart(entry);
-  KernelBuilder k(builder, loc, FloatAbilities{/*fma=*/true, /*convertsHalf=*/true});
-  auto argument = [&](size_t i) -> Value { return entry->getArgument(i); };
-  KernelFrameBase frame{k, argument(bindings + 1), argument(bindings + 2), {}, {}, {}, {}};
-  for (size_t i = 0; i < bindings; ++i)
-    frame.pointers.push_back(argument(i));
-  auto parameter = [&](int64_t i) { return k.load(k.i64(), k.at(argument(bindings), 8 * i), 8); };
-  frame.tokens = parameter(0);
-  frame.outputs = parameter(1);
-  frame.tiles = parameter(2);
-  Block block(frame, threads);
+                           bool overlaps, llvm::function_ref<LogicalResult(Block &)> body) {
+  Function function(name, kernel);
+  KernelBuilder k(function.builder, kernel.getLoc(), kFloats);
+  Block block(function.frame(k, 0, kernel), threads, overlaps);
   if (failed(body(block)))
     return failure();
-  builder.setInsertionPointToEnd(entry);
-  func::ReturnOp::create(builder, loc);
+  function.finish();
   return success();
 }
 
@@ -85,24 +128,28 @@ std::string formName(llvm::StringRef kernel, size_t number) {
 
 // LLVM's attributes of a function: the only place that stays with it on all the
 // way to the artifact.
-constexpr llvm::StringLiteral kThreads = "nvvm.reqntid";
+constexpr llvm::StringLiteral kThreads = "nvvm.reqntid", kBlocksAtOnce = "nvvm.minctasm";
 constexpr llvm::StringLiteral kGroups = "izh-groups", kRowsEach = "izh-rows-each",
                               kLeastRows = "izh-least-rows", kOutputs = "izh-outputs";
 using Numbers = SmallVector<std::pair<llvm::StringRef, int64_t>, 5>;
+using NumbersOf = llvm::StringMap<Numbers>;
 
 // Makes the functions of a kernel; their attributes go to `all`.
-LogicalResult makeFunctions(plan::KernelOp kernel, llvm::StringMap<Numbers> &all) {
+LogicalResult makeFunctions(plan::KernelOp kernel, bool overlaps, NumbersOf &all) {
   mlir::Block &ops = kernel.getBody().front();
   auto emitAll = [&](Block &block) {
-    for (Operation &op : ops)
+    for (Operation &op : ops) {
+      if (!preparesItself(&op))
+        block.prepare();
       if (failed(emit(block, &op)))
         return failure();
+    }
     return success();
   };
   std::string name = kernel.getSymName().str();
   int64_t threads = threadsOf(&ops.front());
   all[name] = {{kThreads, threads}};
-  if (failed(makeFunction(kernel, name, threads, emitAll)))
+  if (failed(makeFunction(kernel, name, threads, overlaps, emitAll)))
     return failure();
   if (!llvm::hasSingleElement(ops))
     return success();
@@ -113,7 +160,11 @@ LogicalResult makeFunctions(plan::KernelOp kernel, llvm::StringMap<Numbers> &all
                    {kRowsEach, form.rowsEach},
                    {kLeastRows, form.leastRows},
                    {kOutputs, form.outputs}};
-    if (failed(makeFunction(kernel, formed, form.threads, form.emit)))
+    auto emitForm = [&](Block &block) {
+      block.prepare();
+      return form.emit(block);
+    };
+    if (failed(makeFunction(kernel, formed, form.threads, overlaps, emitForm)))
       return failure();
   }
   return success();
@@ -129,15 +180,106 @@ uint32_t numberOf(LLVM::LLVMFuncOp function, llvm::StringRef name) {
   llvm_unreachable("an attribute that every kernel has");
 }
 
+// The product `kernel` for one row; with `prologue` (null for none), the kernel
+// of a `quantize`, it makes its record itself.
+LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::KernelOp prologue,
+                         int64_t threads, bool overlaps) {
+  SmallVector<plan::KernelOp, 2> kernels = {kernel};
+  if (prologue)
+    kernels.push_back(prologue);
+  Function function(name, kernels);
+  KernelBuilder k(function.builder, kernel.getLoc(), kFloats);
+  Block block(function.frame(k, 0, kernel), threads, overlaps);
+  block.oneRow = true;
+  std::optional<Block> before;
+  std::optional<Quantizer> quantizer;
+  if (prologue) {
+    auto quantize = cast<pack::QuantizeOp>(opOf(prologue));
+    auto full = cast<pack::ActType>(quantize.getInto().getType());
+    before.emplace(function.frame(k, block.pointers.size(), prologue), threads,
+                   /*overlaps=*/false);
+    Value record = block.shared(pack::ActLayout(full).stride);
+    for (auto [pointer, argument] :
+         llvm::zip(block.pointers, kernel.getBody().front().getArguments()))
+      if (argument.getType() == full)
+        pointer = record;
+    quantizer.emplace(*before, quantize, full);
+    block.prologue = [&block, &quantizer, record] {
+      quantizer->write(block.k.constI64(0), record);
+      block.barrier();
+    };
+  }
+  if (failed(emit(block, opOf(kernel))))
+    return failure();
+  function.finish();
+  return success();
+}
+
+// Of the module, for packCode: for each dispatch [rows, skipped, kernel's name,
+// prologue, units], as OneRowForm of runtime/schema/device_code.h has them.
+constexpr llvm::StringLiteral kForms = "plan.one_row_forms";
+constexpr llvm::StringLiteral kOverlaps = "plan.overlaps";
+
+// Threads that a multiprocessor is to have, where there are blocks for all of
+// them in many turns.
+constexpr int64_t kManyBlocks = 2048, kBusyThreads = 1024;
+
+// Adds the kernels of the dispatches' other forms, and says what these are.
+// Their attributes go to `all`.
+LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) {
+  std::vector<OneRowForm> forms = chooseOneRowForms(module);
+  if (llvm::none_of(forms, [](const OneRowForm &form) { return form.isOther(); }))
+    return success();
+  SymbolTable symbols(module);
+  auto dispatches = llvm::to_vector(module.getOps<plan::DispatchOp>());
+  auto kernelOf = [&](size_t i) {
+    return symbols.lookup<plan::KernelOp>(dispatches[i].getKernel());
+  };
+  Builder builder(module.getContext());
+  SmallVector<Attribute> list;
+  for (auto [i, form] : llvm::enumerate(forms)) {
+    std::string name;
+    if (form.isProduct) {
+      plan::KernelOp kernel = kernelOf(i), prologue;
+      name = kernel.getSymName().str() + "_one";
+      if (form.prologue >= 0) {
+        prologue = kernelOf(form.prologue);
+        name += "_" + prologue.getSymName().str();
+      }
+      int64_t threads = threadsOf(opOf(kernel));
+      auto [entry, isNew] = all.try_emplace(name, Numbers{{kThreads, threads}});
+      // Memory is kept busy by many warps, not by many registers of few.
+      if (isNew && form.units >= kManyBlocks)
+        entry->second.emplace_back(kBlocksAtOnce, kBusyThreads / threads);
+      if (isNew && failed(makeOneRow(name, kernel, prologue, threads, overlaps)))
+        return failure();
+    }
+    auto extent = form.rows == pack::RowSet::Tokens ? plan::Extent::Tokens : plan::Extent::Outputs;
+    list.push_back(builder.getArrayAttr(
+        {builder.getI64IntegerAttr(form.isOther() ? int64_t(extent) : 0),
+         builder.getI64IntegerAttr(form.skipped), builder.getStringAttr(name),
+         builder.getI64IntegerAttr(form.prologue + 1), builder.getI64IntegerAttr(form.units)}));
+  }
+  module->setAttr(kForms, builder.getArrayAttr(list));
+  return success();
+}
+
+int64_t launchThreads(LLVM::LLVMFuncOp function) {
+  auto pair = cast<ArrayAttr>((*function.getPassthrough())[0]);
+  return std::stoll(cast<StringAttr>(pair[1]).getValue().str());
+}
+
 } // namespace
 
-LogicalResult replaceKernels(ModuleOp module) {
+LogicalResult replaceKernels(ModuleOp module, bool overlaps) {
   module.getContext()
       ->loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
                     scf::SCFDialect, vector::VectorDialect>();
-  llvm::StringMap<Numbers> numbers;
+  NumbersOf numbers;
+  if (failed(makeOneRowKernels(module, overlaps, numbers)))
+    return failure();
   for (auto kernel : llvm::make_early_inc_range(module.getOps<plan::KernelOp>())) {
-    if (failed(makeFunctions(kernel, numbers)))
+    if (failed(makeFunctions(kernel, overlaps, numbers)))
       return failure();
     kernel.erase();
   }
@@ -150,6 +292,7 @@ LogicalResult replaceKernels(ModuleOp module) {
   if (failed(passes.run(module)))
     return failure();
   Builder builder(module.getContext());
+  module->setAttr(kOverlaps, builder.getBoolAttr(overlaps));
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     function.setCConv(LLVM::cconv::CConv::PTX_Kernel);
     // Branches through tables are PTX of a newer version than ours.
@@ -161,54 +304,83 @@ LogicalResult replaceKernels(ModuleOp module) {
   return success();
 }
 
-FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std::string> order) {
-  CodeBlob blob;
-  auto append = [&](const void *data, size_t size) {
-    auto *bytes = static_cast<const uint8_t *>(data);
-    size_t at = blob.bytes.size();
-    blob.bytes.insert(blob.bytes.end(), bytes, bytes + size);
+namespace {
+
+// The bytes of a code section, piece by piece.
+struct Section {
+  std::vector<uint8_t> bytes;
+
+  size_t append(const void *data, size_t size) {
+    auto *begin = static_cast<const uint8_t *>(data);
+    size_t at = bytes.size();
+    bytes.insert(bytes.end(), begin, begin + size);
     return at;
-  };
-  using izh::schema::DeviceCode, izh::schema::DeviceForm, izh::schema::DeviceKernel;
-  // The functions of each kernel: its own, then its forms.
-  SmallVector<SmallVector<LLVM::LLVMFuncOp>> kernels;
-  size_t names = sizeof(DeviceCode), nameBytes = 0;
-  for (const std::string &name : order) {
-    auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
-    if (!function)
-      return module.emitError("has no kernel ") << name;
-    kernels.push_back({});
-    for (names += sizeof(DeviceKernel); function; names += sizeof(DeviceForm)) {
-      nameBytes += function.getSymName().size() + 1;
-      kernels.back().push_back(function);
-      function = module.lookupSymbol<LLVM::LLVMFuncOp>(formName(name, kernels.back().size() - 1));
-    }
-    names -= sizeof(DeviceForm);
   }
-  DeviceCode code = {names + nameBytes, text.size() + 1};
-  append(&code, sizeof(code));
-  auto nextName = [&](LLVM::LLVMFuncOp function) {
-    size_t at = names;
-    names += function.getSymName().size() + 1;
-    return uint32_t(at);
-  };
-  for (auto &functions : kernels) {
-    LLVM::LLVMFuncOp first = functions.front();
-    // All arguments but params, begin and end.
-    DeviceKernel kernel = {nextName(first), numberOf(first, kThreads),
-                           uint32_t(first.getNumArguments() - 3), uint32_t(functions.size() - 1)};
-    blob.entries.push_back(append(&kernel, sizeof(kernel)));
-    for (LLVM::LLVMFuncOp function : llvm::drop_begin(functions)) {
-      auto number = [&](llvm::StringRef name) { return numberOf(function, name); };
-      DeviceForm form = {nextName(function), number(kThreads),   number(kGroups),
-                         number(kRowsEach),  number(kLeastRows), number(kOutputs)};
-      append(&form, sizeof(form));
-    }
+  size_t text(llvm::StringRef value) { return append(value.str().c_str(), value.size() + 1); }
+  template <typename Record> size_t record(const Record &value) {
+    bytes.resize(llvm::alignTo(bytes.size(), alignof(Record)));
+    return append(&value, sizeof(value));
   }
-  for (auto &functions : kernels)
+};
+
+} // namespace
+
+FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std::string> order) {
+  using izh::schema::DeviceCode, izh::schema::DeviceForm, izh::schema::DeviceKernel,
+      izh::schema::OneRowForm;
+  Section section;
+  DeviceCode code = {};
+  section.record(code);
+  llvm::StringMap<uint32_t> kernels;
+  // The record of a kernel, with its forms behind it; 0 if there is none of that
+  // name.
+  auto kernelOf = [&](llvm::StringRef name) -> uint32_t {
+    auto [entry, isNew] = kernels.try_emplace(name, 0);
+    SmallVector<LLVM::LLVMFuncOp> functions;
+    auto find = [&](llvm::StringRef one) { return module.lookupSymbol<LLVM::LLVMFuncOp>(one); };
+    for (auto one = find(name); one; one = find(formName(name, functions.size() - 1)))
+      functions.push_back(one);
+    if (!isNew || functions.empty())
+      return entry->second;
+    SmallVector<uint32_t> names;
     for (LLVM::LLVMFuncOp function : functions)
-      append(function.getSymName().str().c_str(), function.getSymName().size() + 1);
-  append(text.str().c_str(), text.size() + 1);
+      names.push_back(section.text(function.getSymName()));
+    // All arguments but params, begin and end.
+    DeviceKernel kernel = {names[0], numberOf(functions[0], kThreads),
+                           uint32_t(functions[0].getNumArguments() - 3),
+                           uint32_t(functions.size() - 1)};
+    entry->second = section.record(kernel);
+    for (size_t i = 1; i < functions.size(); ++i) {
+      auto number = [&](llvm::StringRef name) { return numberOf(functions[i], name); };
+      section.record(DeviceForm{names[i], number(kThreads), number(kGroups), number(kRowsEach),
+                                number(kLeastRows), number(kOutputs)});
+    }
+    return entry->second;
+  };
+  CodeBlob blob;
+  for (const std::string &name : order) {
+    blob.entries.push_back(kernelOf(name));
+    if (blob.entries.back() == 0)
+      return module.emitError("has no kernel ") << name;
+  }
+  std::vector<OneRowForm> forms;
+  if (auto list = module->getAttrOfType<ArrayAttr>(kForms))
+    for (auto form : list.getAsRange<ArrayAttr>()) {
+      auto number = [&](size_t i) { return uint32_t(cast<IntegerAttr>(form[i]).getInt()); };
+      llvm::StringRef name = cast<StringAttr>(form[2]).getValue();
+      forms.push_back(
+          {number(0), number(1), name.empty() ? 0 : kernelOf(name), number(3), number(4), 0});
+    }
+  for (const OneRowForm &form : forms) {
+    size_t at = section.record(form);
+    code.one_rows_offset = code.one_rows_offset ? code.one_rows_offset : at;
+  }
+  auto overlaps = module->getAttrOfType<BoolAttr>(kOverlaps);
+  code.overlaps = overlaps && overlaps.getValue();
+  code.text_offset = section.text(text);
+  code.text_size = text.size() + 1;
+  std::memcpy(section.bytes.data(), &code, sizeof(code));
+  blob.bytes = std::move(section.bytes);
   return blob;
 }
 

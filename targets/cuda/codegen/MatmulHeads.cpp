@@ -3,6 +3,7 @@
 
 #include "targets/cuda/codegen/HeadFinish.h"
 #include "targets/cuda/codegen/Lowering.h"
+#include "targets/cuda/codegen/PairProducts.h"
 #include "targets/cuda/codegen/RowBatch.h"
 #include <numeric>
 
@@ -77,6 +78,11 @@ struct HeadsEmitter {
 } // namespace
 
 LogicalResult emitMatmulHeads(Block &block, pack::MatmulHeadsOp op) {
+  if (isPaired(op)) {
+    emitPairedHeads(block, op);
+    return success();
+  }
+  block.prepare();
   KernelBuilder &k = block.k;
   HeadsEmitter emitter(block, op);
   auto act = cast<pack::ActType>(op.getAct().getType());

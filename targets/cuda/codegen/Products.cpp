@@ -3,6 +3,7 @@
 
 #include "targets/cuda/codegen/Epilogue.h"
 #include "targets/cuda/codegen/Lowering.h"
+#include "targets/cuda/codegen/PairProducts.h"
 #include "targets/cuda/codegen/RowBatch.h"
 
 namespace izhc::cuda {
@@ -107,6 +108,11 @@ struct MatmulEmitter {
 } // namespace
 
 LogicalResult emitMatmul(Block &block, pack::MatmulOp op) {
+  if (isPaired(op)) {
+    emitPairedMatmul(block, op);
+    return success();
+  }
+  block.prepare();
   MatmulEmitter emitter(block, op);
   if (failed(emitter.init()))
     return failure();

@@ -164,25 +164,7 @@ Value Weights::codes(const Run &run, int64_t i) const {
     word = k.shl(word, plane.shift);
     result = result ? k.orBits(result, word) : word;
   }
-  return format.codebook.empty() ? result : lookUp(result);
-}
-
-// Bytes 0..15 to the entries of the codebook: a permutation chooses among eight.
-Value Weights::lookUp(Value numbers) const {
-  Value table[4];
-  for (int64_t i = 0; i < 4; ++i) {
-    uint32_t word = 0;
-    for (int64_t j = 0; j < 4; ++j)
-      word |= uint32_t(uint8_t(format.codebook[4 * i + j])) << 8 * j;
-    table[i] = k.constInt(k.i32(), int32_t(word));
-  }
-  Value nibbles = k.orBits(numbers, k.shrU(numbers, 4));
-  Value selector = k.orBits(k.andBits(nibbles, 0xff), k.andBits(k.shrU(nibbles, 8), 0xff00));
-  selector = k.andBits(selector, 0x7777);
-  Value low = block.permute(table[0], table[1], selector);
-  Value high = block.permute(table[2], table[3], selector);
-  Value isHigh = k.mul(k.andBits(k.shrU(numbers, 3), 0x01010101), 255);
-  return k.orBits(k.andBits(high, isHigh), k.andBits(low, k.xorBits(isHigh, -1)));
+  return format.codebook.empty() ? result : block.lookUp(format.codebook, result);
 }
 
 Value Weights::plainCode(Value four, int64_t j) const {

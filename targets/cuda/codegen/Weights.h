@@ -20,6 +20,7 @@ public:
   // Fails with a diagnostic at `op` where the format is not known.
   static std::optional<Weights> of(mlir::Operation *op, Block &block, mlir::Type type);
 
+  pack::WeightType weightType() const { return type; }
   int64_t rows() const { return type.getRows(); }
   int64_t tiles() const { return (rows() + PackedLayout::kTileRows - 1) / PackedLayout::kTileRows; }
   int64_t tileBytes() const { return layout.tileBytes(type.getCols()); }
@@ -81,7 +82,6 @@ private:
   Value half(const Run &run, int64_t first, int64_t second) const;
   // Codes i .. i + 3 of the run as bytes; i is a multiple of 4.
   Value codes(const Run &run, int64_t i) const;
-  Value lookUp(Value numbers) const;
   Value plainCode(Value four, int64_t j) const; // as i32, zero point subtracted
   // w and m of Spans.h; null without minima.
   Value factor(const Run &run) const;

@@ -1,0 +1,68 @@
+// Products of pairs of tiles with a few records (PairDot.h): warps share a pair
+// by spans of its columns, and what they found meets in shared memory.
+
+#pragma once
+
+#include "targets/cuda/codegen/PairDot.h"
+#include <optional>
+
+namespace izhc::cuda {
+
+class PairBatch {
+public:
+  using Value = mlir::Value;
+  using Values = KernelBuilder::Values;
+  // The address of tile number i (i64) of those that are computed together.
+  using TileAt = llvm::function_ref<Value(Value i)>;
+
+  // For up to `tiles` tiles at a time, and one record or up to PairDot::kRecords.
+  // `memory`: sharedBytes that the block shares, which batches can take in turn.
+  PairBatch(Block &block, int64_t tiles, bool oneRecord, pack::WeightType type, pack::ActType act,
+            Value memory);
+  static int64_t sharedBytes(const Block &block, int64_t tiles, bool oneRecord, int64_t columns);
+
+  // Begins to load the first weights of the products that the next compute is to
+  // make. May be called before Block::prepare.
+  void fetch(TileAt tileAt, Value count);
+  // Leaves the products of `count` tiles with the records at `record(i)`, for any
+  // i below PairDot::kRecords. All threads call it; with a barrier.
+  void compute(TileAt tileAt, Value count, llvm::function_ref<Value(Value i)> record);
+  // Of row `row` of the tiles and record number `record`, after compute.
+  Value product(Value record, Value row);
+  // Before the next compute.
+  void release() { block.barrier(); }
+
+private:
+  int64_t pairs() const { return llvm::divideCeil(tiles, 2); }
+  int64_t together() const { return std::max<int64_t>(1, block.warps() / parts); }
+  Value part() const { return k.rem(block.warp, parts); }
+  // The warp's first pair; one behind the last where it has none.
+  Value firstPair() const;
+  Value tileOf(Value pair, Value count) const;
+  // Chunks that are loaded together, and how often that happens for a span.
+  int64_t ahead() const;
+  int64_t groups() const { return llvm::divideCeil(spans.chunksEach(), ahead()); }
+  // Of span `span`, chunk `i` of group `group`; `valid`: null where there are no
+  // others than those of the span.
+  Value chunkOf(Value span, Value group, int64_t i, Value *valid) const;
+  Values load(Value tile, Value span, Value group) const;
+  void add(llvm::ArrayRef<Value> words, Value span, Value group,
+           llvm::function_ref<Value(Value)> record, Values &totals) const;
+  Values sumSpan(Value tile, Value span, Values words,
+                 llvm::function_ref<Value(Value)> record) const;
+  void keep(const Values &totals, Value slot, Value pair);
+  void computePair(TileAt tileAt, Value pair, Value count,
+                   llvm::function_ref<Value(Value)> record);
+
+  Block &block;
+  KernelBuilder &k;
+  PairDot dot;
+  Spans spans;
+  int64_t tiles, records;
+  // Warps that share a pair; where there are several, sums of spans have slots.
+  int64_t parts, slots;
+  Value sums; // [record][slot][row]
+  std::optional<Values> fetched;
+};
+
+} // namespace izhc::cuda

@@ -1,0 +1,20 @@
+// `matmul` and `matmul_heads` of up to eight rows at a time, with pairs of tiles
+// (PairBatch.h), where their weights can be read so.
+
+#pragma once
+
+#include "targets/cuda/codegen/Block.h"
+
+namespace izhc::cuda {
+
+bool isPaired(pack::MatmulOp op);
+bool isPaired(pack::MatmulHeadsOp op);
+
+// Blocks of the form for one row; matmul_heads has as many as for more.
+int64_t oneRowUnits(pack::MatmulOp op);
+
+// Call Block::prepare themselves. With Block::oneRow they serve one row only.
+void emitPairedMatmul(Block &block, pack::MatmulOp op);
+void emitPairedHeads(Block &block, pack::MatmulHeadsOp op);
+
+} // namespace izhc::cuda
