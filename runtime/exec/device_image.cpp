@@ -89,8 +89,8 @@ izh_status check_forms(const izh_model& model, const Section& section, uint64_t 
     if (form.threads == 0 || form.threads > kMaxThreads) {
       return damaged(model, "forms of an impossible number of threads", error);
     }
-    if (form.least_rows <= least || form.rows_each == 0 || form.outputs > 1 || form.groups == 0 ||
-        form.groups > kMaxBlocks / model.image.root.plan.max_tokens) {
+    if (form.least_rows <= least || form.rows_each == 0 || form.rows >= schema::kFormRows ||
+        form.groups == 0 || form.groups > kMaxBlocks / model.image.root.plan.max_tokens) {
       return damaged(model, "forms of impossible sizes", error);
     }
     least = form.least_rows;

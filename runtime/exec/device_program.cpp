@@ -176,9 +176,10 @@ Blocks blocks_of(const Launch& launch, const int64_t* counts) {
   }
   for (uint32_t i = 0; i < kernel.form_count; ++i) {
     const DeviceKernel::Form& form = kernel.forms[i];
-    const uint64_t rows = count_of(form.record.outputs ? Extent::Outputs : Extent::Tokens);
-    if (rows < form.record.least_rows) break;
-    blocks = {&launch.call, form.function, form.record.threads, form_units(form.record, rows)};
+    const uint64_t units = form_units(form.record, count_of(Extent::Tokens),
+                                      count_of(Extent::Outputs), count_of(Extent::Tiles));
+    if (units == 0) break;
+    blocks = {&launch.call, form.function, form.record.threads, units};
   }
   if (launch.only_logits && count_of(Extent::Outputs) == 0) blocks.units = 0;
   return blocks;

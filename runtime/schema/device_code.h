@@ -11,8 +11,7 @@
 //
 // Behind a DeviceKernel lie its forms for many rows, with ascending least_rows:
 // kernels that do the work of all units in another way, with the same results
-// to the bit and the same arguments but for their units: `groups` for each
-// `rows_each` rows of the step that there are or have begun.
+// to the bit and the same arguments but for their units (form_units).
 //
 // A step may have one row of activations, as those that generate text have. Then
 // a dispatch may have another form: a kernel that does the work of another
@@ -44,17 +43,27 @@ struct DeviceKernel {
 
 constexpr uint32_t kMaxForms = 4;
 
+// What a form counts: all rows of the step, those with outputs, or attention's
+// tiles.
+enum FormRows : uint32_t { kTokenRows, kOutputRows, kTileRows, kFormRows };
+
 struct DeviceForm {
   uint32_t name_offset;
   uint32_t threads;
   uint32_t groups;
-  uint32_t rows_each;
-  uint32_t least_rows;
-  uint32_t outputs;  // 1 where the rows are those with outputs, 0: all
+  uint32_t rows_each;   // not with tiles: 1
+  uint32_t least_rows;  // with tiles: how many rows a tile has, on average
+  uint32_t rows;        // FormRows
 };
 
-// Units of a form for a step of `rows` rows.
-constexpr uint64_t form_units(const DeviceForm& form, uint64_t rows) {
+// Units of a form in a step: `groups` for each `rows_each` rows that there are
+// or have begun, or for each tile; 0 where the step has too few rows for it.
+constexpr uint64_t form_units(const DeviceForm& form, uint64_t tokens, uint64_t outputs,
+                              uint64_t tiles) {
+  const uint64_t rows = form.rows == kOutputRows ? outputs : tokens;
+  const uint64_t units = form.rows == kTileRows ? tiles : 1;
+  if (rows < form.least_rows * units) return 0;
+  if (form.rows == kTileRows) return form.groups * tiles;
   return form.groups * ((rows + form.rows_each - 1) / form.rows_each);
 }
 

@@ -155,8 +155,13 @@ void AttentionTest::runTiles(const Kernel &kernel, Sequence &s, Array<float> &qu
     bindings.push_back(s.sinks.data());
   bindings.push_back(out.data());
   bindings.push_back(partials.data());
-  kernel.run(bindings, {1, 1, count}, 0, units / 2);
-  kernel.run(bindings, {1, 1, count}, units / 2, units);
+  int64_t rows = 0;
+  for (size_t i = 1; i < tiles.size(); i += 4)
+    rows += tiles[i];
+  if (kernel.hasForms())
+    return kernel.run(bindings, {rows, rows, count}, 0, units, /*all=*/true);
+  kernel.run(bindings, {rows, rows, count}, 0, units / 2);
+  kernel.run(bindings, {rows, rows, count}, units / 2, units);
 }
 
 std::vector<float> AttentionTest::run(const Kernel &kernel, Sequence &s, Array<float> &queries,

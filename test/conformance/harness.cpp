@@ -174,11 +174,11 @@ void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t
                          bool all) const {
   auto [kernel, count] = std::pair(deviceKernel, threads);
   for (const Form &form : forms) {
-    int64_t rows = form.record.outputs ? step.outputs : step.tokens;
-    if (!all || rows < form.record.least_rows)
+    uint64_t units = izh::schema::form_units(form.record, step.tokens, step.outputs, step.tiles);
+    if (!all || units == 0)
       break;
     std::tie(kernel, count) = std::pair(form.kernel, form.record.threads);
-    end = int64_t(izh::schema::form_units(form.record, uint64_t(rows)));
+    end = int64_t(units);
   }
   Array<int64_t> params(std::vector<int64_t>{step.tokens, step.outputs, step.tiles, 0, 0});
   std::vector<uint64_t> arguments;

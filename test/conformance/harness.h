@@ -59,6 +59,7 @@ public:
 
   explicit operator bool() const { return code != nullptr || device != nullptr; }
   size_t codeBytes() const { return bytes; }
+  bool hasForms() const { return !forms.empty(); }
 
   struct Step {
     int64_t tokens = 0, outputs = 0, tiles = 0;

@@ -2,6 +2,7 @@
 // share a key head, span by span. Threads have a key each while scores are made,
 // and a column of some of the keys while values are added.
 
+#include "targets/cuda/codegen/AttentionSums.h"
 #include "targets/cuda/codegen/Cache.h"
 #include "targets/cuda/codegen/Lowering.h"
 
@@ -12,55 +13,7 @@ using pack::KvLayout;
 
 namespace {
 
-constexpr double kMasked = -1e30;
 constexpr int64_t kSpan = KvLayout::kSpan;
-Value spanAfter(KernelBuilder &k, Value key) { return k.div(k.add(key, kSpan - 1), kSpan); }
-
-Value windowStart(KernelBuilder &k, Value end, int64_t window) {
-  return window ? k.max(k.add(end, -window), k.constI64(0)) : k.constI64(0);
-}
-
-// Maximum, sum and weighted values of spans; a thread has some columns of the
-// values.
-struct Sums {
-  Value maximum, sum;
-  Block::Values columns;
-
-  Block::Values pack() const {
-    Block::Values all = {maximum, sum};
-    all.append(columns.begin(), columns.end());
-    return all;
-  }
-  static Sums unpack(ArrayRef<Value> all) {
-    return {all[0], all[1], Block::Values(all.begin() + 2, all.end())};
-  }
-  static Sums none(KernelBuilder &k, int64_t columns) {
-    return {k.constFloat(k.f32(), kMasked), k.zero(k.f32()),
-            Block::Values(columns, k.zero(k.f32()))};
-  }
-};
-
-// What attention and merging share, so that both round alike.
-Sums merge(KernelBuilder &k, const Sums &all, const Sums &span) {
-  Value most = k.max(all.maximum, span.maximum);
-  Value c = k.exp(k.sub(all.maximum, most)), f = k.exp(k.sub(span.maximum, most));
-  auto fold = [&](Value old, Value added) { return k.mulAdd(old, c, k.mul(added, f)); };
-  Sums result = {most, fold(all.sum, span.sum), {}};
-  for (auto [old, added] : llvm::zip(all.columns, span.columns))
-    result.columns.push_back(fold(old, added));
-  return result;
-}
-
-// What the columns are multiplied by in the end. `sink`: null for none.
-Value finalFactor(KernelBuilder &k, const Sums &sums, Value sink) {
-  Value total = sums.sum, factor = k.constFloat(k.f32(), 1.0);
-  if (sink) {
-    Value most = k.max(sums.maximum, sink);
-    factor = k.exp(k.sub(sums.maximum, most));
-    total = k.add(k.mul(total, factor), k.exp(k.sub(sink, most)));
-  }
-  return k.div(factor, total);
-}
 
 struct AttentionEmitter {
   // Heads of a row that are computed together, as they share keys and values.
@@ -90,14 +43,13 @@ struct AttentionEmitter {
   AttentionEmitter(Block &block, pack::AttentionOp op)
       : block(block), op(op), k(block.k), cache(block, cast<pack::KvType>(op.getCache().getType())),
         dim(cache.type.getDim()), valueDim(cache.type.getValueDim()),
-        width(std::min<int64_t>(block.threads, llvm::alignTo(valueDim, kWarp))),
-        parts(llvm::bit_floor(uint64_t(block.threads / width))),
+        width(valueWidth(valueDim)), parts(valueParts(valueDim)),
         columns(llvm::divideCeil(valueDim, width)), column(k.rem(block.thread, width)),
         part(k.div(block.thread, width)), queries(block.shared(4 * kHeads * dim)),
         weights(block.shared(4 * kHeads * kSpan)), numbers(block.shared(4 * kSpan)),
         reduced(block.shared(2 * 4 * kHeads * block.warps())),
         partSums(block.shared(4 * parts * kHeads * columns * width)) {
-    assert(block.threads == kSpan && "a thread has a key of a span");
+    assert(block.threads == kAttentionThreads && "a thread has a key of a span");
   }
 
   // What the step's arrays say of the block's tile; no kernel writes these.

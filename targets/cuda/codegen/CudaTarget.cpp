@@ -3,6 +3,7 @@
 
 #include "compiler/formats/PackedLayout.h"
 #include "compiler/target/Emission.h"
+#include "targets/cuda/codegen/AttentionSums.h"
 #include "targets/cuda/codegen/Kernels.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/Spans.h"
@@ -27,7 +28,8 @@ int64_t threadsOf(mlir::Operation *op) {
   return llvm::TypeSwitch<mlir::Operation *, int64_t>(op)
       .Case([](pack::MatmulHeadsOp) { return 512; })
       .Case([](pack::MergeOp) { return 32; })
-      .Case<pack::QuantizeOp, pack::AttentionOp>([](auto) { return 256; })
+      .Case([](pack::QuantizeOp) { return 256; })
+      .Case([](pack::AttentionOp) { return kAttentionThreads; })
       .Case<pack::MatmulOp, pack::ExpertGateOp>(
           [](auto product) { return kWarp * warpsFor(product.getWeights().front()); })
       .Case<pack::ExpertSumOp, pack::HeadMatmulOp>(

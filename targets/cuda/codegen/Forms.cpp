@@ -1,7 +1,8 @@
-// Forms of `matmul` and `matmul_heads` on tensor cores. A block has a tile of
+// Forms of `attention`, and of `matmul` and `matmul_heads` on tensor cores. A block has a tile of
 // weight rows, which lie in one matrix, and a tile of the step's rows.
 
 #include "targets/cuda/codegen/Forms.h"
+#include "targets/cuda/codegen/AttentionTile.h"
 #include "targets/cuda/codegen/Epilogue.h"
 #include "targets/cuda/codegen/HeadFinish.h"
 #include "targets/cuda/codegen/IntTile.h"
@@ -16,11 +17,13 @@ namespace {
 constexpr int64_t kTile = PackedLayout::kTileRows;
 // The least rows for which padding to a tile costs less than the other form.
 constexpr int64_t kLeastRows = 9;
+constexpr int64_t kLeastTileRows = 4;
 
 pack::WeightType weightType(Value operand) { return cast<pack::WeightType>(operand.getType()); }
 
 int64_t tilesOf(Value operand) { return llvm::divideCeil(weightType(operand).getRows(), kTile); }
 
+constexpr int64_t kFewGroups = 16;
 // There is code for each matrix.
 constexpr size_t kMostMatrices = 4;
 
@@ -197,12 +200,13 @@ struct HeadsForm {
   }
 };
 
-template <typename Built> Form formOf(Built built, int64_t leastRows, bool outputs) {
+template <typename Built>
+Form formOf(Built built, int64_t leastRows, izh::schema::FormRows rows = izh::schema::kTokenRows) {
   return {built.shape.threads(),
           built.division().groups(),
           built.shape.records,
           leastRows,
-          outputs,
+          rows,
           [built](Block &block) mutable { return built.emit(block); }};
 }
 
@@ -214,11 +218,15 @@ Forms formsOf(pack::MatmulOp op) {
   if (!allTaken(op.getWeights(), op.getAct()) ||
       (gated && op.getWeights()[0].getType() != op.getWeights()[1].getType()))
     return {};
-  bool outputs = op.getRowSet() == pack::RowSet::Outputs;
+  auto rows =
+      op.getRowSet() == pack::RowSet::Outputs ? izh::schema::kOutputRows : izh::schema::kTokenRows;
   TileShape few = {/*rows=*/64, /*records=*/32, /*columns=*/64, /*down=*/2, /*across=*/2};
   TileShape many = {/*rows=*/128, /*records=*/64, /*columns=*/64, /*down=*/4, /*across=*/2};
-  return {formOf(MatmulForm{op, few}, kLeastRows, outputs),
-          formOf(MatmulForm{op, many}, few.records + 1, outputs)};
+  // Of a matrix of few rows, smaller tiles keep more of a GPU busy.
+  if (MatmulForm{op, many}.division().groups() <= kFewGroups)
+    many = {/*rows=*/64, /*records=*/64, /*columns=*/64, /*down=*/2, /*across=*/2};
+  return {formOf(MatmulForm{op, few}, kLeastRows, rows),
+          formOf(MatmulForm{op, many}, few.records + 1, rows)};
 }
 
 Forms formsOf(pack::MatmulHeadsOp op) {
@@ -229,9 +237,17 @@ Forms formsOf(pack::MatmulHeadsOp op) {
   if (!allTaken(op.getWeights(), op.getAct()) || group > wide.rows)
     return {};
   if (group > many.rows)
-    return {formOf(HeadsForm{op, wide}, kLeastRows, false)};
-  return {formOf(HeadsForm{op, few}, kLeastRows, false),
-          formOf(HeadsForm{op, many}, few.records + 1, false)};
+    return {formOf(HeadsForm{op, wide}, kLeastRows)};
+  return {formOf(HeadsForm{op, few}, kLeastRows), formOf(HeadsForm{op, many}, few.records + 1)};
+}
+
+Forms formsOf(pack::AttentionOp op) {
+  if (!AttentionTile::takes(op))
+    return {};
+  int64_t heads = cast<pack::KvType>(op.getCache().getType()).getHeads();
+  return {Form{AttentionTile::kThreads, heads * AttentionTile::batches(op), 1, kLeastTileRows,
+               izh::schema::kTileRows,
+               [op](Block &block) { return AttentionTile::emit(block, op); }}};
 }
 
 } // namespace izhc::cuda

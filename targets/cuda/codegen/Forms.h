@@ -1,8 +1,9 @@
-// Forms of kernels for many rows (runtime/schema/device_code.h): the products on
-// tensor cores.
+// Forms of kernels for many rows (runtime/schema/device_code.h): products on
+// tensor cores, and attention of tiles.
 
 #pragma once
 
+#include "runtime/schema/device_code.h"
 #include "targets/cuda/codegen/Block.h"
 #include <functional>
 
@@ -10,9 +11,9 @@ namespace izhc::cuda {
 
 struct Form {
   int64_t threads;
-  int64_t groups, rowsEach; // units: groups for each rowsEach rows
-  int64_t leastRows;
-  bool outputs; // the rows are those with outputs
+  // As in a DeviceForm.
+  int64_t groups, rowsEach, leastRows;
+  izh::schema::FormRows rows;
   std::function<llvm::LogicalResult(Block &)> emit;
 };
 using Forms = llvm::SmallVector<Form, 2>;
@@ -20,5 +21,6 @@ using Forms = llvm::SmallVector<Form, 2>;
 // With ascending leastRows; none where the op's only form serves any number.
 Forms formsOf(pack::MatmulOp op);
 Forms formsOf(pack::MatmulHeadsOp op);
+Forms formsOf(pack::AttentionOp op);
 
 } // namespace izhc::cuda

@@ -48,7 +48,8 @@ LogicalResult emit(Block &block, Operation *op) {
 
 Forms formsOfKernel(Operation *op) {
   return llvm::TypeSwitch<Operation *, Forms>(op)
-      .Case<pack::MatmulOp, pack::MatmulHeadsOp>([](auto product) { return formsOf(product); })
+      .Case<pack::MatmulOp, pack::MatmulHeadsOp, pack::AttentionOp>(
+          [](auto typed) { return formsOf(typed); })
       .Default([](Operation *) { return Forms(); });
 }
 
@@ -130,7 +131,7 @@ std::string formName(llvm::StringRef kernel, size_t number) {
 // way to the artifact.
 constexpr llvm::StringLiteral kThreads = "nvvm.reqntid", kBlocksAtOnce = "nvvm.minctasm";
 constexpr llvm::StringLiteral kGroups = "izh-groups", kRowsEach = "izh-rows-each",
-                              kLeastRows = "izh-least-rows", kOutputs = "izh-outputs";
+                              kLeastRows = "izh-least-rows", kRows = "izh-rows";
 using Numbers = SmallVector<std::pair<llvm::StringRef, int64_t>, 5>;
 using NumbersOf = llvm::StringMap<Numbers>;
 
@@ -159,7 +160,7 @@ LogicalResult makeFunctions(plan::KernelOp kernel, bool overlaps, NumbersOf &all
                    {kGroups, form.groups},
                    {kRowsEach, form.rowsEach},
                    {kLeastRows, form.leastRows},
-                   {kOutputs, form.outputs}};
+                   {kRows, form.rows}};
     auto emitForm = [&](Block &block) {
       block.prepare();
       return form.emit(block);
@@ -353,7 +354,7 @@ FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std
     for (size_t i = 1; i < functions.size(); ++i) {
       auto number = [&](llvm::StringRef name) { return numberOf(functions[i], name); };
       section.record(DeviceForm{names[i], number(kThreads), number(kGroups), number(kRowsEach),
-                                number(kLeastRows), number(kOutputs)});
+                                number(kLeastRows), number(kRows)});
     }
     return entry->second;
   };
