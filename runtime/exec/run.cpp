@@ -88,9 +88,10 @@ izh_status check_batch(izh_context* context, const Batch& batch, const float* lo
 
 // How many tokens of `input` from `token` on still fit in the step.
 uint32_t tokens_that_fit(const izh_input& input, uint32_t token, const Step& step,
-                         const PlanFacts& plan) {
+                         const izh_model& model) {
+  const PlanFacts& plan = model.image.root.plan;
   uint32_t fit = input.count - token;
-  if (fit > plan.max_tokens - step.tokens) fit = plan.max_tokens - step.tokens;
+  if (fit > model.step_tokens() - step.tokens) fit = model.step_tokens() - step.tokens;
   // Rows of logits are those of the last tokens.
   const uint32_t first_output = input.count - input.outputs;
   const uint32_t silent = first_output > token ? first_output - token : 0;
@@ -203,7 +204,6 @@ void fill_sequence(izh_context* context, const izh_sequence& sequence, uint32_t 
 
 // Takes as many tokens as a step may have, in order.
 Step fill_step(izh_context* context, const Batch& batch, Cursor* cursor) {
-  const PlanFacts& plan = context->model->image.root.plan;
   Step step = {};
   while (cursor->input < batch.count) {
     const izh_input& input = batch.inputs[cursor->input];
@@ -211,7 +211,7 @@ Step fill_step(izh_context* context, const Batch& batch, Cursor* cursor) {
       *cursor = {cursor->input + 1, 0};
       continue;
     }
-    const uint32_t count = tokens_that_fit(input, cursor->token, step, plan);
+    const uint32_t count = tokens_that_fit(input, cursor->token, step, *context->model);
     if (count == 0) break;
     fill_rows(context, input, cursor->token, count, &step);
     fill_tiles(context, *input.sequence, input.sequence->length + cursor->token, count, &step);

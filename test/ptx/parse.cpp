@@ -76,6 +76,7 @@ const std::map<std::string, Op, std::less<>> kOps = {{"mov", Op::Mov},
                                                      {"barrier", Op::Barrier},
                                                      {"bra", Op::Branch},
                                                      {"ret", Op::Return},
+                                                     {"exit", Op::Return},
                                                      {"copysign", Op::CopySign},
                                                      {"lop3", Op::Lop3},
                                                      {"bfi", Op::BitInsert},
@@ -366,11 +367,35 @@ private:
   }
 
   static bool known_modifier(const std::string &word) {
-    for (const char *known :
-         {"global", "shared",  "local", "lo",      "rn",  "rz",          "to",
-          "u64",    "sync",    "bfly",  "uni", "aligned", "cta", "weak",        "approx",
-          "wrap",   "clamp",   "bound", "sat", "relu",    "L1",  "no_allocate", "L1::no_allocate",
-          "const",  "xorsign", "l",     "r",   "m8n8",    "x4"})
+    for (const char *known : {"global",
+                              "shared",
+                              "local",
+                              "lo",
+                              "rn",
+                              "rz",
+                              "to",
+                              "u64",
+                              "sync",
+                              "bfly",
+                              "uni",
+                              "aligned",
+                              "cta",
+                              "weak",
+                              "approx",
+                              "wrap",
+                              "clamp",
+                              "bound",
+                              "sat",
+                              "relu",
+                              "L1",
+                              "no_allocate",
+                              "L1::no_allocate",
+                              "const",
+                              "xorsign",
+                              "l",
+                              "r",
+                              "m8n8",
+                              "x4"})
       if (word == known)
         return true;
     return false;

@@ -45,7 +45,7 @@ struct AttentionEmitter {
         dim(cache.type.getDim()), valueDim(cache.type.getValueDim()),
         width(valueWidth(valueDim)), parts(valueParts(valueDim)),
         columns(llvm::divideCeil(valueDim, width)), column(k.rem(block.thread, width)),
-        part(k.div(block.thread, width)), queries(block.shared(4 * kHeads * dim)),
+        part(k.div(block.thread, width)), queries(block.shared(4 * kHeads * queryStride())),
         weights(block.shared(4 * kHeads * kSpan)), numbers(block.shared(4 * kSpan)),
         reduced(block.shared(2 * 4 * kHeads * block.warps())),
         partSums(block.shared(4 * parts * kHeads * columns * width)) {
@@ -115,10 +115,25 @@ struct AttentionEmitter {
   // Adds the products of these values and the queries.
   void addProducts(ArrayRef<Value> key, Value first, Values &sums) {
     for (auto [head, sum] : llvm::enumerate(sums)) {
-      Value query = k.at(k.at(queries, int64_t(4 * head) * dim), k.mul(first, 4));
-      for (size_t i = 0; i < key.size(); ++i)
-        sum = k.mulAdd(k.load(k.f32(), k.at(query, int64_t(4 * i)), 4), key[i], sum);
+      Value query = k.at(k.at(queries, int64_t(4 * head) * queryStride()), k.mul(first, 4));
+      Values factors = fourByFour(query, key.size());
+      for (auto [factor, value] : llvm::zip(factors, key))
+        sum = k.mulAdd(factor, value, sum);
     }
+  }
+
+  // From one query to the next in shared memory.
+  int64_t queryStride() const { return llvm::alignTo(dim, 4); }
+
+  // `count` floats, rounded up to fours, of shared memory that is aligned for such.
+  Values fourByFour(Value address, int64_t count) {
+    Values result;
+    for (int64_t i = 0; i < count; i += 4) {
+      Value four = k.load(k.vec(4, k.f32()), k.at(address, 4 * i), 16);
+      for (int64_t lane = 0; lane < 4; ++lane)
+        result.push_back(k.extract(four, lane));
+    }
+    return result;
   }
 
   // Of key `j`, which is in page `number`, with each of `heads` queries; with a
@@ -195,13 +210,14 @@ struct AttentionEmitter {
       Value inside = seen(k.add(j, key));
       for (int64_t i = 0; i < columns; ++i)
         read[i * count + key] = k.select(inside, read[i * count + key], k.zero(k.f32()));
-      for (int64_t head = 0; head < heads; ++head) {
-        Value weight = loadFloat(k, weights, k.add(at, head * kSpan + key));
+    }
+    for (int64_t head = 0; head < heads; ++head) {
+      Value from = k.at(weights, k.mul(k.add(at, head * kSpan), 4));
+      for (auto [key, weight] : llvm::enumerate(fourByFour(from, count)))
         for (int64_t i = 0; i < columns; ++i) {
           Value &sum = sums[head * columns + i];
-          sum = k.mulAdd(weight, read[i * count + key], sum);
+          sum = k.mulAdd(weight, read[i * count + int64_t(key)], sum);
         }
-      }
     }
   }
 
@@ -349,8 +365,12 @@ struct AttentionEmitter {
         });
     Value page = k.extendS(k.load(k.i32(), mine, 4), k.i64());
     block.barrier();
-    block.forThreads(heads * dim,
-                     [&](Value at) { storeFloat(k, loadFloat(k, from, at), queries, at); });
+    block.forThreads(heads * dim, [&](Value at) {
+      Value place = at;
+      if (dim != queryStride())
+        place = k.add(k.mul(k.div(at, dim), queryStride()), k.rem(at, dim));
+      storeFloat(k, loadFloat(k, from, at), queries, place);
+    });
     auto sums = sumSpans(row, page, heads);
     auto finishAll = [&] {
       for (int64_t h = 0; h < heads; ++h) {
@@ -392,6 +412,50 @@ LogicalResult emitAttention(Block &block, pack::AttentionOp op) {
   });
   return success();
 }
+
+namespace {
+
+// A head of a merge, of a warp; a lane has columns lane, lane + 32, ...
+struct HeadSums {
+  Block &block;
+  KernelBuilder &k;
+  Cache cache;
+  int64_t dim, columns; // values of a head, of a lane
+  Value scratch;        // as many floats a warp
+
+  HeadSums(Block &block, pack::KvType kv)
+      : block(block), k(block.k), cache(block, kv), dim(kv.getValueDim()),
+        columns(llvm::divideCeil(dim, kWarp)),
+        scratch(k.at(block.shared(4 * dim * block.warps()), k.mul(block.warp, 4 * dim))) {}
+
+  Value column(int64_t number) { return k.add(block.lane, number * kWarp); }
+  // The column, or the last one where there is none.
+  Value within(int64_t number) { return k.min(column(number), k.constI64(dim - 1)); }
+  void forColumns(llvm::function_ref<void(int64_t number, Value column)> body) {
+    for (int64_t i = 0; i < columns; ++i) {
+      if ((i + 1) * kWarp <= dim)
+        body(i, column(i));
+      else
+        k.ifThen(k.less(column(i), k.constI64(dim)), [&] { body(i, column(i)); });
+    }
+  }
+
+  // `sink`: null for none.
+  void finish(const Sums &sums, Value sink, Value into) {
+    Value factor = finalFactor(k, sums, sink);
+    if (!cache.type.isTurned())
+      return forColumns(
+          [&](int64_t i, Value at) { storeFloat(k, k.mul(sums.columns[i], factor), into, at); });
+    block.syncWarp();
+    forColumns([&](int64_t i, Value at) { storeFloat(k, sums.columns[i], scratch, at); });
+    block.syncWarp();
+    forColumns([&](int64_t, Value at) {
+      storeFloat(k, k.mul(cache.turned(scratch, dim, at), factor), into, at);
+    });
+  }
+};
+
+} // namespace
 
 LogicalResult emitMerge(Block &block, pack::MergeOp op) {
   KernelBuilder &k = block.k;

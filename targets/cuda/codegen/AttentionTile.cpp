@@ -531,9 +531,12 @@ LogicalResult AttentionTile::emit(Block &block, pack::AttentionOp op) {
   emitter.spanPart = op.getParts() ? k.at(block.address(op.getParts()), number) : Value();
   emitter.kvHead = k.rem(k.div(block.unit, count), kvHeads);
   emitter.pages = k.at(block.address(op.getPages()), k.mul(emitter.field(emitter.tile, 3), 4));
-  emitter.firstPair = k.mul(k.rem(block.unit, count), kQueries);
   emitter.pairs = k.mul(emitter.field(emitter.tile, 1), emitter.group);
-  k.ifThen(k.less(emitter.firstPair, emitter.pairs), [&] { emitter.emitBatch(); });
+  Value batch = k.mul(k.rem(block.unit, count), kQueries);
+  k.loop(batch, emitter.pairs, count * kQueries, [&](Value first) {
+    emitter.firstPair = first;
+    emitter.emitBatch();
+  });
   return success();
 }
 

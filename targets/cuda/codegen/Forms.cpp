@@ -23,7 +23,10 @@ pack::WeightType weightType(Value operand) { return cast<pack::WeightType>(opera
 
 int64_t tilesOf(Value operand) { return llvm::divideCeil(weightType(operand).getRows(), kTile); }
 
+// Of matrices with so few groups of rows, smaller tiles keep more of a GPU busy.
 constexpr int64_t kFewGroups = 16;
+// Blocks of a product that run beside each other, to hide each other's waits.
+constexpr int64_t kTogether = 2;
 // There is code for each matrix.
 constexpr size_t kMostMatrices = 4;
 
@@ -203,6 +206,7 @@ struct HeadsForm {
 template <typename Built>
 Form formOf(Built built, int64_t leastRows, izh::schema::FormRows rows = izh::schema::kTokenRows) {
   return {built.shape.threads(),
+          kTogether,
           built.division().groups(),
           built.shape.records,
           leastRows,
@@ -222,9 +226,8 @@ Forms formsOf(pack::MatmulOp op) {
       op.getRowSet() == pack::RowSet::Outputs ? izh::schema::kOutputRows : izh::schema::kTokenRows;
   TileShape few = {/*rows=*/64, /*records=*/32, /*columns=*/64, /*down=*/2, /*across=*/2};
   TileShape many = {/*rows=*/128, /*records=*/64, /*columns=*/64, /*down=*/4, /*across=*/2};
-  // Of a matrix of few rows, smaller tiles keep more of a GPU busy.
   if (MatmulForm{op, many}.division().groups() <= kFewGroups)
-    many = {/*rows=*/64, /*records=*/64, /*columns=*/64, /*down=*/2, /*across=*/2};
+    return {formOf(MatmulForm{op, few}, kLeastRows, rows)};
   return {formOf(MatmulForm{op, few}, kLeastRows, rows),
           formOf(MatmulForm{op, many}, few.records + 1, rows)};
 }
@@ -245,7 +248,7 @@ Forms formsOf(pack::AttentionOp op) {
   if (!AttentionTile::takes(op))
     return {};
   int64_t heads = cast<pack::KvType>(op.getCache().getType()).getHeads();
-  return {Form{AttentionTile::kThreads, heads * AttentionTile::batches(op), 1, kLeastTileRows,
+  return {Form{AttentionTile::kThreads, 1, heads * AttentionTile::batches(op), 1, kLeastTileRows,
                izh::schema::kTileRows,
                [op](Block &block) { return AttentionTile::emit(block, op); }}};
 }

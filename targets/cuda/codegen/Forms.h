@@ -11,6 +11,7 @@ namespace izhc::cuda {
 
 struct Form {
   int64_t threads;
+  int64_t together; // blocks of a multiprocessor that registers have to suffice for
   // As in a DeviceForm.
   int64_t groups, rowsEach, leastRows;
   izh::schema::FormRows rows;

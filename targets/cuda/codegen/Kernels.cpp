@@ -74,8 +74,8 @@ struct Function {
       count += kernel.getBody().getNumArguments();
     SmallVector<Type> types(count + 1, LLVM::LLVMPointerType::get(builder.getContext()));
     types.append(2, builder.getI64Type());
-    function = func::FuncOp::create(builder, first.getLoc(), name,
-                                    builder.getFunctionType(types, {}));
+    function =
+        func::FuncOp::create(builder, first.getLoc(), name, builder.getFunctionType(types, {}));
     mlir::Block *entry = function.addEntryBlock();
     builder.setInsertionPointToStart(entry);
     for (size_t i = 0; i < count; ++i)
@@ -132,7 +132,7 @@ std::string formName(llvm::StringRef kernel, size_t number) {
 constexpr llvm::StringLiteral kThreads = "nvvm.reqntid", kBlocksAtOnce = "nvvm.minctasm";
 constexpr llvm::StringLiteral kGroups = "izh-groups", kRowsEach = "izh-rows-each",
                               kLeastRows = "izh-least-rows", kRows = "izh-rows";
-using Numbers = SmallVector<std::pair<llvm::StringRef, int64_t>, 5>;
+using Numbers = SmallVector<std::pair<llvm::StringRef, int64_t>, 6>;
 using NumbersOf = llvm::StringMap<Numbers>;
 
 // Makes the functions of a kernel; their attributes go to `all`.
@@ -156,11 +156,9 @@ LogicalResult makeFunctions(plan::KernelOp kernel, bool overlaps, NumbersOf &all
     return success();
   for (auto [number, form] : llvm::enumerate(formsOfKernel(&ops.front()))) {
     std::string formed = formName(name, number);
-    all[formed] = {{kThreads, form.threads},
-                   {kGroups, form.groups},
-                   {kRowsEach, form.rowsEach},
-                   {kLeastRows, form.leastRows},
-                   {kRows, form.rows}};
+    all[formed] = {{kThreads, form.threads},     {kBlocksAtOnce, form.together},
+                   {kGroups, form.groups},       {kRowsEach, form.rowsEach},
+                   {kLeastRows, form.leastRows}, {kRows, form.rows}};
     auto emitForm = [&](Block &block) {
       block.prepare();
       return form.emit(block);
@@ -263,11 +261,6 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
   }
   module->setAttr(kForms, builder.getArrayAttr(list));
   return success();
-}
-
-int64_t launchThreads(LLVM::LLVMFuncOp function) {
-  auto pair = cast<ArrayAttr>((*function.getPassthrough())[0]);
-  return std::stoll(cast<StringAttr>(pair[1]).getValue().str());
 }
 
 } // namespace

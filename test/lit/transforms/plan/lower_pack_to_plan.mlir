@@ -7,7 +7,7 @@
 !head = !pack.weight<100 x 64, "q8_0">
 
 // 100 rows are 7 tiles; logits are 128 * 100 floats.
-// CHECK: plan.memory arena {{[0-9]+}} weights 16320 constants 320 logits {{[0-9]+}} vocabulary 100 tokens 128 outputs 128 tile 128 page 64 span 256 partials 1024
+// CHECK: plan.memory arena {{[0-9]+}} weights 16320 constants 320 logits {{[0-9]+}} vocabulary 100 tokens 512 outputs 128 tile 128 page 64 span 256 partials 1024
 // CHECK-NEXT: plan.weight "head" format "q8_0" rows 100 cols 64 at 0 size 7616
 // CHECK-NEXT: plan.weight "down.0" format "q8_0" rows 64 cols 64 at 7616 size 4352
 // CHECK-NEXT: plan.weight "down.1" format "q8_0" rows 64 cols 64 at 11968 size 4352
