@@ -13,21 +13,25 @@ static constexpr int64_t kTile = PackedLayout::kTileRows;
 static constexpr int64_t kPart = 32;  // columns of a row that a thread decodes
 static constexpr int64_t kPiece = 16; // bytes of a record that a thread copies
 
-// The float whose bits are those of the integer n for |n| < 2^22 is kFloats + n,
-// if n was added to the bits of kFloats.
+// kFloats + n for an integer |n| < 2^22 is the float whose bits are those of
+// kFloats plus n: sums of products that begin with kFloatBits need no conversion.
+// A weight's factor w has at most 19 significant bits (a float16's times those
+// of a sub-scale), so kFloats * w is exact, and fma(kFloats + n, w, -kFloats * w)
+// rounds as the product w * n does.
 static constexpr double kFloats = 0x1.8p23;
 static constexpr int64_t kFloatBits = 0x4B400000;
 
 // Addresses in shared memory: codes row by row, the rest run by run.
 struct IntTile::Stage {
   Value weights, records; // bytes
-  Value factors, minima;  // w and m of Spans.h, of rows
+  Value factors;          // w of Spans.h and -kFloats * w, of rows
+  Value minima;           // m, of rows
   Value steps, sums;      // a and s, of records
 };
 
 static int64_t stageBytes(const TileShape &shape) {
   int64_t rows = shape.rows + shape.records;
-  return rows * (shape.columns + kPiece) + shape.columns / 16 * 4 * 2 * shape.rows +
+  return rows * (shape.columns + kPiece) + shape.columns / 16 * 4 * 3 * shape.rows +
          shape.columns / 32 * 4 * shape.records + shape.columns / 16 * 4 * shape.records;
 }
 
@@ -48,7 +52,7 @@ IntTile::Stage IntTile::stage(Value number) const {
   Stage stage;
   stage.weights = next(shape.rows * codeStride());
   stage.records = next(shape.records * codeStride());
-  stage.factors = next(4 * runs * shape.rows);
+  stage.factors = next(8 * runs * shape.rows);
   stage.minima = next(4 * runs * shape.rows);
   stage.steps = next(4 * runs / 2 * shape.records);
   stage.sums = next(4 * runs * shape.records);
@@ -85,7 +89,9 @@ void IntTile::fillWeights(const Weights &weights, llvm::function_ref<Value(Value
         k.store(four, k.at(codes, i * weights.runWeights() + 4 * int64_t(word)), 16);
       }
       Value place = k.add(k.mul(inStep, shape.rows), row);
-      storeFloat(k, run.factor, to.factors, place);
+      Value both = k.insert(run.factor, k.zero(k.vec(2, k.f32())), 0);
+      both = k.insert(k.mul(run.factor, k.constFloat(k.f32(), -kFloats)), both, 1);
+      k.store(both, k.at(to.factors, k.mul(place, 8)), 8);
       if (run.minimum)
         storeFloat(k, run.minimum, to.minima, place);
     }
@@ -166,12 +172,12 @@ void IntTile::multiply(const Weights &weights, const Stage &from, int64_t part, 
   }
   Value row = k.add(firstRow(), k.div(lane, 4));
   Value record = k.add(firstRecord(), k.mul(k.rem(lane, 4), 2));
-  Value bias = k.constFloat(k.f32(), kFloats);
   Values start(4, k.constInt(k.i32(), kFloatBits));
   for (int64_t run = 0; run < runs; ++run) {
     int64_t number = part * runs + run;
-    auto ofRow = [&](Value table, int64_t more) {
-      return loadFloat(k, table, k.add(row, number * shape.rows + more));
+    auto ofRow = [&](int64_t more) { return k.add(row, number * shape.rows + more); };
+    auto factorOf = [&](int64_t more) {
+      return k.load(k.vec(2, k.f32()), k.at(from.factors, k.mul(ofRow(more), 8)), 8);
     };
     auto ofRecords = [&](Value table, int64_t index, int64_t more) {
       Value at = k.add(record, index * shape.records + more);
@@ -190,12 +196,13 @@ void IntTile::multiply(const Weights &weights, const Stage &from, int64_t part, 
         Values products = multiplyBytes(k, depth, left, right, start);
         for (int64_t e = 0; e < 4; ++e) {
           Value &sum = sums[(i * across() + j) * 4 + e];
-          Value number = k.sub(k.bitcast(products[e], k.f32()), bias);
           int64_t inRows = 16 * i + 8 * (e / 2);
-          Value weighted = k.mul(ofRow(from.factors, inRows), number);
+          Value factor = factorOf(inRows);
+          Value weighted = k.mulAdd(k.bitcast(products[e], k.f32()), k.extract(factor, 0),
+                                    k.extract(factor, 1));
           sum = k.mulAdd(weighted, k.extract(steps, e % 2), sum);
           if (all)
-            sum = k.mulAdd(ofRow(from.minima, inRows), k.extract(all, e % 2), sum);
+            sum = k.mulAdd(loadFloat(k, from.minima, ofRow(inRows)), k.extract(all, e % 2), sum);
         }
       }
     }
