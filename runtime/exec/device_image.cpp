@@ -139,6 +139,14 @@ izh_status check_one_row(const izh_model& model, uint64_t first, size_t number, 
   return check_kernel(model, form.kernel, bindings, error);
 }
 
+// So many that each takes about as many units as the others.
+uint32_t blocks_of(const schema::OneRowForm& form, uint32_t multiprocessors) {
+  const uint64_t most = uint64_t{form.at_once} * multiprocessors;
+  if (most == 0 || form.units <= most) return form.units;
+  const uint64_t turns = (form.units + most - 1) / most;
+  return static_cast<uint32_t>((form.units + turns - 1) / turns);
+}
+
 izh_status find_one_rows(const izh_model& model, uint64_t first, DeviceImage* image,
                          izh_error* error) {
   if (first == 0) return IZH_OK;
@@ -151,7 +159,8 @@ izh_status find_one_rows(const izh_model& model, uint64_t first, DeviceImage* im
     schema::OneRowForm form;
     if (!read_one_row(section, first, i, &form)) continue;  // checked before
     OneRow& out = image->one_rows[i];
-    out = {static_cast<Extent>(form.rows), form.skipped != 0, {}, form.prologue, form.units};
+    out = {static_cast<Extent>(form.rows), form.skipped != 0, {}, form.prologue,
+           blocks_of(form, device_info(model.device).multiprocessors)};
     schema::DeviceKernel record;
     if (form.rows == 0 || out.skipped || !section.read(form.kernel, &record)) continue;
     out.kernel.threads = record.threads;
@@ -159,6 +168,16 @@ izh_status find_one_rows(const izh_model& model, uint64_t first, DeviceImage* im
                         &out.kernel.function, error));
   }
   return IZH_OK;
+}
+
+izh_status find_best(const izh_model& model, uint32_t offset, DeviceImage* image,
+                     izh_error* error) {
+  const Section section = section_of(model);
+  schema::DeviceKernel record;
+  if (!section.read(offset, &record)) return IZH_OK;  // checked before
+  image->best.threads = record.threads;
+  return device_find(model.device, image->code, section.data + record.name_offset,
+                     &image->best.function, error);
 }
 
 izh_status upload(const izh_model& model, const SectionFacts& section, const char* what,
@@ -176,6 +195,7 @@ izh_status make(const izh_model& model, DeviceImage* image, izh_error* error) {
                       &image->code, error));
   image->overlaps = code.overlaps != 0;
   IZH_TRY(find_kernels(model, image, error));
+  IZH_TRY(find_best(model, code.best_offset, image, error));
   IZH_TRY(find_one_rows(model, code.one_rows_offset, image, error));
   IZH_TRY(upload(model, root.weights_section, "the weights", &image->weights, error));
   return upload(model, root.constants_section, "the constants", &image->constants, error);
@@ -190,6 +210,7 @@ izh_status device_code_check(const izh_model& model, izh_error* error) {
   if (!section.read(0, &code) || !section.has_string(code.text_offset)) {
     return damaged(model, "no text", error);
   }
+  IZH_TRY(check_kernel(model, code.best_offset, 0, error));
   for (size_t i = 0; i < root.dispatches.size(); ++i) {
     const DispatchFacts& dispatch = root.dispatches[i];
     IZH_TRY(check_kernel(model, entry_of(root, model.variant, dispatch.kernel),

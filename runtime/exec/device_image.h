@@ -25,7 +25,7 @@ struct OneRow {
   bool skipped;
   DeviceKernel kernel;
   uint32_t prologue;  // dispatch number plus 1; 0: none
-  uint32_t units;
+  uint32_t blocks;  // that are launched
 };
 
 struct DeviceImage {
@@ -34,6 +34,7 @@ struct DeviceImage {
   DeviceCode* code = nullptr;
   Array<DeviceKernel> kernels;  // as in the plan
   Array<OneRow> one_rows;       // of each dispatch, or none at all
+  DeviceKernel best = {};       // of rows of logits
   bool overlaps = false;        // launches may begin before those before them end
 };
 

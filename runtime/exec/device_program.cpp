@@ -24,7 +24,7 @@ struct Launch {
   Call call;
   Call one_row;       // where the count of `rows` is 1
   Extent rows;        // Fixed: there is no such form
-  uint64_t one_row_units;  // 0: nothing is launched then
+  uint64_t one_row_blocks;  // 0: nothing is launched then
   uint64_t units_each;
   Extent extent;
   bool only_logits;
@@ -37,6 +37,8 @@ struct DeviceProgram {
   Device* device = nullptr;
   DeviceAddress arena = 0;
   DeviceAddress inputs = 0;  // the counts lie behind the arrays
+  DeviceAddress best = 0;    // an int32 for each row of outputs
+  DeviceKernel best_kernel = {};
   Array<DeviceAddress> pools;
   Array<Launch> launches;
   Array<uint64_t> values;  // of all arguments
@@ -78,6 +80,8 @@ izh_status take_memory(DeviceProgram* program, const DeviceSizes& sizes, izh_err
   const uint64_t bytes = sizes.inputs + sizeof(int64_t) * kExtents;
   IZH_TRY(device_alloc(device, sizes.arena, "the buffers", &program->arena, error));
   IZH_TRY(device_alloc(device, bytes, "the inputs", &program->inputs, error));
+  IZH_TRY(device_alloc(device, sizeof(int32_t) * root.plan.max_outputs, "the choices",
+                       &program->best, error));
   IZH_TRY(device_host_alloc(device, bytes, &program->host_inputs, error));
   if (!program->pools.reserve(root.states.size())) return no_memory(error);
   for (size_t i = 0; i < root.states.size(); ++i) {
@@ -135,6 +139,7 @@ izh_status bind(DeviceProgram* program, const DeviceImage& image, const DeviceSi
     return no_memory(error);
   }
   program->overlaps = image.overlaps;
+  program->best_kernel = image.best;
   const Binder binder = {program, image, sizes, root};
   for (size_t i = 0; i < root.dispatches.size(); ++i) {
     const DispatchFacts& facts = root.dispatches[i];
@@ -143,7 +148,7 @@ izh_status bind(DeviceProgram* program, const DeviceImage& image, const DeviceSi
     if (image.one_rows.size() != 0) {
       const OneRow& form = image.one_rows[i];
       launch.rows = form.rows;
-      launch.one_row_units = form.skipped ? 0 : form.units;
+      launch.one_row_blocks = form.skipped ? 0 : form.blocks;
       launch.one_row = binder.call(form.kernel, i, form.prologue);
     }
     launch.units_each = facts.units;
@@ -172,7 +177,7 @@ Blocks blocks_of(const Launch& launch, const int64_t* counts) {
                    launch.units_each * count_of(launch.extent)};
   if (launch.rows != Extent::Fixed && count_of(launch.rows) == 1) {
     const DeviceKernel& one = launch.one_row.kernel;
-    blocks = {&launch.one_row, one.function, one.threads, launch.one_row_units};
+    blocks = {&launch.one_row, one.function, one.threads, launch.one_row_blocks};
   }
   for (uint32_t i = 0; i < kernel.form_count; ++i) {
     const DeviceKernel::Form& form = kernel.forms[i];
@@ -254,6 +259,7 @@ void device_program_destroy(DeviceProgram* program) {
   for (const DeviceAddress pool : program->pools) device_free(device, pool);
   device_free(device, program->arena);
   device_free(device, program->inputs);
+  device_free(device, program->best);
   device_host_free(device, program->host_inputs);
   heap_destroy(program);
 }
@@ -261,7 +267,7 @@ void device_program_destroy(DeviceProgram* program) {
 void* device_program_inputs(DeviceProgram* program) { return program->host_inputs; }
 
 izh_status device_program_run(DeviceProgram* program, const StepCounts& step, float* logits,
-                              size_t floats, izh_error* error) {
+                              int32_t* best, izh_error* error) {
   Device* device = program->device;
   const int64_t counts[kExtents] = {1,          step.tokens, step.outputs,
                                     step.tiles, step.merges, step.sequences};
@@ -270,9 +276,17 @@ izh_status device_program_run(DeviceProgram* program, const StepCounts& step, fl
   IZH_TRY(device_begin(device, error));
   IZH_TRY(device_send(device, program->inputs, host, program->input_bytes + sizeof(counts), error));
   IZH_TRY(launch_or_replay(program, step, counts, error));
-  const uint64_t offset = program->model->image.root.plan.logits_offset;
-  if (floats == 0) return device_wait(device, error);
-  return device_download(device, logits, program->arena + offset, floats * sizeof(float), error);
+  if (step.outputs == 0) return device_wait(device, error);
+  const Root& root = program->model->image.root;
+  uint64_t rows = program->arena + root.plan.logits_offset, vocabulary = root.model.vocabulary;
+  if (logits) {
+    const uint64_t bytes = step.outputs * vocabulary * sizeof(float);
+    return device_download(device, logits, rows, bytes, error);
+  }
+  void* arguments[] = {&rows, &program->best, &vocabulary};
+  IZH_TRY(device_launch(device, program->best_kernel.function, step.outputs,
+                        program->best_kernel.threads, /*overlaps=*/false, arguments, error));
+  return device_download(device, best, program->best, step.outputs * sizeof(int32_t), error);
 }
 
 }  // namespace izh

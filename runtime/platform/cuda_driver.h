@@ -30,7 +30,7 @@ using GraphExec = GraphExecObject*;
 // Values of the driver's enumerations.
 constexpr Result kOutOfMemory = 2;
 constexpr Result kNoDevice = 100;
-constexpr int kComputeMajor = 75, kComputeMinor = 76;  // device attributes
+constexpr int kMultiprocessors = 16, kComputeMajor = 75, kComputeMinor = 76;  // attributes
 constexpr int kErrorLog = 5, kErrorLogBytes = 6;       // options of loading a module
 constexpr int kCaptureThreadLocal = 1;                 // capture mode
 constexpr unsigned kStreamNonBlocking = 1;
@@ -81,6 +81,8 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
                       (Address to, const void* from, size_t bytes, Stream stream))                 \
   IZH_DRIVER_FUNCTION(copy_out, cuMemcpyDtoHAsync_v2,                                              \
                       (void* to, Address from, size_t bytes, Stream stream))                       \
+  IZH_DRIVER_FUNCTION(copy_within, cuMemcpyDtoDAsync_v2,                                           \
+                      (Address to, Address from, size_t bytes, Stream stream))                     \
   IZH_DRIVER_FUNCTION(fill, cuMemsetD8Async,                                                       \
                       (Address to, unsigned char value, size_t bytes, Stream stream))              \
   IZH_DRIVER_FUNCTION(stream_create, cuStreamCreate, (Stream * stream, unsigned flags))            \

@@ -24,6 +24,7 @@ struct DeviceInfo {
   const char* arch;   // as variants spell it
   uint64_t features;  // bits of runtime/schema/cpu_features.def
   uint64_t total_bytes;
+  uint32_t multiprocessors;
 };
 
 // What IZH_DEVICE may be, for help texts.
@@ -53,6 +54,9 @@ void device_free(Device* device, DeviceAddress address);
 // The same from the device, after all work before.
 [[nodiscard]] izh_status device_download(Device* device, void* to, DeviceAddress from,
                                          uint64_t bytes, izh_error* error);
+// Gigabytes a second that copies within the device's memory read and write
+// together. Takes half a gigabyte there for some milliseconds.
+[[nodiscard]] izh_status device_copy_rate(Device* device, double* out, izh_error* error);
 // Memory of this process that the device reads directly; zeroes.
 [[nodiscard]] izh_status device_host_alloc(Device* device, size_t bytes, void** out,
                                            izh_error* error);

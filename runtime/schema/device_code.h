@@ -31,7 +31,11 @@ struct DeviceCode {
   // Not 0: kernels wait themselves for what comes before them, so they may be
   // launched to begin while that still runs.
   uint32_t overlaps;
-  uint32_t reserved;  // 0
+  // Of the DeviceKernel for choices: it takes the address of rows of logits, where
+  // an int32 for each goes, and how many floats a row has, and is launched with a
+  // block for each. What goes there is the number of the largest logit, of equal
+  // ones the first, or -1 where one is not below infinity.
+  uint32_t best_offset;
 };
 
 struct DeviceKernel {
@@ -76,8 +80,10 @@ struct OneRowForm {
   // those of dispatch number `prologue` - 1 if that isn't 0.
   uint32_t kernel;
   uint32_t prologue;
-  uint32_t units;     // blocks that are launched
-  uint32_t reserved;  // 0
+  uint32_t units;
+  // Blocks that a multiprocessor has at a time, where blocks take units in turn (the
+  // number of blocks apart) and there need not be more; 0: a block for each unit.
+  uint32_t at_once;
 };
 static_assert(sizeof(DeviceCode) == 32 && sizeof(DeviceKernel) == 16 && sizeof(DeviceForm) == 24 &&
               sizeof(OneRowForm) == 24);

@@ -215,6 +215,11 @@ Result cuDeviceTotalMem_v2(size_t *bytes, int) {
 Result cuDeviceGetAttribute(int *value, int attribute, int) {
   ENTER();
   const int capability = static_cast<int>(number("IZH_FAKE_CAPABILITY", 90));
+  if (attribute == 16) {
+    // Few, so that blocks of some kernels have to take turns.
+    *value = 1;
+    return 0;
+  }
   if (attribute != 75 && attribute != 76)
     return kInvalidValue;
   *value = attribute == 75 ? capability / 10 : capability % 10;
@@ -285,6 +290,14 @@ Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *) {
   if (!device.contains(from, bytes) || !pinned.contains(reinterpret_cast<uint64_t>(to), bytes))
     return kInvalidValue;
   memcpy(to, reinterpret_cast<void *>(from), bytes);
+  return 0;
+}
+
+Result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *) {
+  ENTER();
+  if (!device.contains(from, bytes) || !device.contains(to, bytes))
+    return kInvalidValue;
+  memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
   return 0;
 }
 

@@ -22,8 +22,9 @@ void rate(BenchRow &row, const izh_model *model, const BenchOptions &options) {
   ModelWork work = modelWork(model);
   izh_model_info info;
   izh_model_get_info(model, &info);
-  row.bytesPerToken =
-      work.weightBytesPerToken + cacheBytesRead(info, row.depth + options.generate / 2);
+  // The weights are read once for all sequences.
+  row.bytesPerToken = work.weightBytesPerToken / options.sequences +
+                      cacheBytesRead(info, row.depth + options.generate / 2);
   if (!row.generation.empty()) {
     row.generationPredicted = predictGeneration(row.limits, work, row.bytesPerToken);
     if (row.limits.readGbps > 0)
@@ -43,34 +44,49 @@ void rate(BenchRow &row, const izh_model *model, const BenchOptions &options) {
 
 bool Bench::start(const izh_model *model, uint64_t threads, uint64_t depth) {
   uint64_t room = std::max({options.prompt, depth + options.generate, uint64_t(17)});
-  context = createContext(model, threads, std::max(room, options.model.contextTokens), 1);
-  return context && check([&](izh_error *error) {
-           return izh_sequence_create(context.get(), &sequence, error);
-         });
+  room = std::max(room * options.sequences, options.model.contextTokens);
+  context = createContext(model, threads, room, uint32_t(options.sequences));
+  sequences.assign(options.sequences, nullptr);
+  best.resize(options.sequences);
+  if (!context)
+    return false;
+  for (izh_sequence *&sequence : sequences)
+    if (!check([&](izh_error *error) {
+          return izh_sequence_create(context.get(), &sequence, error);
+        }))
+      return false;
+  return true;
 }
 
-bool Bench::feed(uint64_t count) {
+bool Bench::feed(uint64_t count, size_t first, size_t many) {
   if (!count)
     return true;
-  tokens.resize(count);
+  tokens.resize(count * many);
   for (int32_t &token : tokens) {
     // Knuth's generator: the tokens are of no interest, but the same each time.
     random = random * 6364136223846793005u + 1442695040888963407u;
     token = int32_t((random >> 33) % vocabulary);
   }
-  izh_input input = {sequence, tokens.data(), uint32_t(count), 1};
+  std::vector<izh_input> inputs;
+  for (size_t i = 0; i < many; ++i)
+    inputs.push_back({sequences[first + i], tokens.data() + i * count, uint32_t(count), 1});
   return check([&](izh_error *error) {
-    return izh_context_run(context.get(), &input, 1, logits.data(), error);
+    return izh_context_run_best(context.get(), inputs.data(), uint32_t(many), best.data(), error);
   });
 }
 
 bool Bench::resize(uint64_t count) {
-  uint64_t length = izh_sequence_length(sequence);
-  // Not every model can forget a part of its context.
-  if (length > count && izh_sequence_truncate(sequence, uint32_t(count), nullptr) != IZH_OK &&
-      !check([&](izh_error *error) { return izh_sequence_truncate(sequence, 0, error); }))
-    return false;
-  return feed(count - izh_sequence_length(sequence));
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    izh_sequence *sequence = sequences[i];
+    uint64_t length = izh_sequence_length(sequence);
+    // Not every model can forget a part of its context.
+    if (length > count && izh_sequence_truncate(sequence, uint32_t(count), nullptr) != IZH_OK &&
+        !check([&](izh_error *error) { return izh_sequence_truncate(sequence, 0, error); }))
+      return false;
+    if (!feed(count - izh_sequence_length(sequence), i, 1))
+      return false;
+  }
+  return true;
 }
 
 bool Bench::round(uint64_t depth, bool prompt, BenchRound *result) {
@@ -87,9 +103,9 @@ bool Bench::round(uint64_t depth, bool prompt, BenchRound *result) {
       return false;
     double begin = now();
     for (uint64_t i = 0; i < options.generate; ++i)
-      if (!feed(1))
+      if (!feed(1, 0, sequences.size()))
         return false;
-    result->generation = double(options.generate) / (now() - begin);
+    result->generation = double(options.generate * sequences.size()) / (now() - begin);
   }
   return true;
 }
@@ -102,15 +118,15 @@ bool Bench::sustain(uint64_t depth, double seconds, std::vector<double> *rates,
   size_t count = 0;
   while (last - begin < seconds) {
     // Going back may take as long as the tokens before; it is not counted.
-    if (izh_sequence_length(sequence) >= depth + options.generate) {
+    if (izh_sequence_length(sequences[0]) >= depth + options.generate) {
       double paused = now();
       if (!resize(depth))
         return false;
       last += now() - paused;
     }
-    if (!feed(1))
+    if (!feed(1, 0, sequences.size()))
       return false;
-    ++count;
+    count += sequences.size();
     if (double time = now(); time - last >= 1) {
       rates->push_back(double(count) / (time - last));
       if (show)

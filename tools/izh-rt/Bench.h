@@ -13,7 +13,7 @@ namespace izh::rt {
 struct BenchOptions {
   ModelOptions model;
   std::string threads, contexts, svg;
-  uint64_t prompt = 512, generate = 128, rounds = 5, depth = 0, sustain = 0;
+  uint64_t prompt = 512, generate = 128, rounds = 5, depth = 0, sustain = 0, sequences = 1;
   bool json = false, markdown = false, serve = false;
 };
 
@@ -22,21 +22,21 @@ struct BenchRound {
   double prompt = 0, generation = 0;
 };
 
-// One context with one sequence. Failures have been told when false is returned.
+// One context with some sequences. Failures have been told when false is returned.
 class Bench {
 public:
   Bench(const BenchOptions &options, const izh_model_info &info)
-      : options(options), logits(info.vocabulary), vocabulary(info.vocabulary) {}
+      : options(options), vocabulary(info.vocabulary) {}
 
   // Room for contexts of up to `depth` tokens and what is measured behind them.
   bool start(const izh_model *model, uint64_t threads, uint64_t depth);
   uint32_t threads() const { return izh_context_threads(context.get()); }
-  // Appends `count` random tokens in one call.
-  bool feed(uint64_t count);
-  // Makes the context `count` tokens long.
+  // Appends `count` random tokens to the first sequence in one call.
+  bool feed(uint64_t count) { return feed(count, 0, 1); }
+  // Makes each sequence `count` tokens long.
   bool resize(uint64_t count);
-  // A prompt (if `prompt`) in an empty context, then tokens one by one behind
-  // `depth` others.
+  // A prompt (if `prompt`) in an empty sequence, then tokens one by one behind
+  // `depth` others, for all sequences together.
   bool round(uint64_t depth, bool prompt, BenchRound *result);
   // Tokens one by one for `seconds`, the context between `depth` and
   // `depth` + -n tokens. Rates of about a second each; `show` is called with
@@ -45,11 +45,13 @@ public:
                void (*show)(size_t second, double rate));
 
 private:
+  // `count` tokens for each of `many` sequences from number `first` on.
+  bool feed(uint64_t count, size_t first, size_t many);
+
   const BenchOptions &options;
   ContextPtr context;
-  izh_sequence *sequence = nullptr;
-  std::vector<float> logits;
-  std::vector<int32_t> tokens;
+  std::vector<izh_sequence *> sequences;
+  std::vector<int32_t> tokens, best;
   uint64_t random = 1;
   uint32_t vocabulary;
 };

@@ -81,6 +81,8 @@ void declare(Arguments &arguments, BenchOptions &options) {
   arguments.integer("-r,--rounds", "N", &options.rounds, 1, 10000, "rounds (5)");
   arguments.integer("-d,--depth", "N", &options.depth, 0, kMostTokens,
                     "tokens in the cache before those that are generated (0)");
+  arguments.integer("--sequences", "N", &options.sequences, 1, 1024,
+                    "sequences whose tokens are generated together (1)");
   arguments.text("--contexts", "LIST", &options.contexts,
                  "several depths, one row each, for example 0,512,2048");
   arguments.text("--threads,-t", "LIST", &options.threads,

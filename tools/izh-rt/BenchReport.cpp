@@ -33,6 +33,7 @@ std::string rowJson(const BenchRow &row, const BenchOptions &options) {
       .count("context", row.depth)
       .count("prompt", options.prompt)
       .count("generate", options.generate)
+      .count("sequences", options.sequences)
       .number("pp_tps", median(row.prompt))
       .number("pp_dev", deviation(row.prompt))
       .number("pp_predicted", row.promptPredicted)
@@ -89,10 +90,14 @@ std::string machineJson(const BenchResult &result, const izh_model_info &info) {
 
 void printMachine(const std::vector<MachineLimits> &machine) {
   printf("%s\n", processorName().c_str());
-  for (const MachineLimits &limits : machine)
-    printf("  %s: reads the mapped weights at %.1f GB/s, int8 %.0f GOP/s (%s)\n",
-           threadsText(limits.threads).c_str(), limits.readGbps, limits.int8Gops,
-           limits.how.c_str());
+  for (const MachineLimits &limits : machine) {
+    if (limits.int8Gops > 0)
+      printf("  %s: reads the mapped weights at %.1f GB/s, int8 %.0f GOP/s (%s)\n",
+             threadsText(limits.threads).c_str(), limits.readGbps, limits.int8Gops,
+             limits.how.c_str());
+    else
+      printf("  %s %.1f GB/s\n", limits.how.c_str(), limits.readGbps);
+  }
   fflush(stdout);
 }
 
@@ -101,10 +106,13 @@ void printRow(const BenchRow &row, const BenchOptions &options) {
     printf("%s: load %.1f ms, first token after %.0f ms\n", threadsText(row.threads).c_str(),
            row.loadMs, row.ttftMs);
   if (!row.prompt.empty())
-    printf("  prompt     %5llu tokens               %9.2f +- %.2f tokens/s, predicted %.1f  "
-           "%5.1f %% of %.0f GOP/s\n",
-           Number(options.prompt), median(row.prompt), deviation(row.prompt), row.promptPredicted,
-           100 * row.promptShare, row.limits.int8Gops);
+    printf("  prompt     %5llu tokens               %9.2f +- %.2f tokens/s",
+           Number(options.prompt), median(row.prompt), deviation(row.prompt));
+  if (!row.prompt.empty() && row.limits.int8Gops > 0)
+    printf(", predicted %.1f  %5.1f %% of %.0f GOP/s", row.promptPredicted, 100 * row.promptShare,
+           row.limits.int8Gops);
+  if (!row.prompt.empty())
+    printf("\n");
   if (!row.generation.empty())
     printf("  generation %5llu tokens after %6llu  %9.2f +- %.2f tokens/s, predicted %.1f  "
            "%5.1f %% of %.1f GB/s, %.2f MB a token\n",

@@ -29,9 +29,9 @@ uint64_t cacheBytesRead(const izh_model_info &info, uint64_t tokens);
 
 struct MachineLimits {
   uint32_t threads = 0;
-  double readGbps = 0; // of the mapped weights
-  double int8Gops = 0;
-  std::string how; // which instructions
+  double readGbps = 0; // of the mapped weights, or of a device's memory
+  double int8Gops = 0; // 0: not measured
+  std::string how;     // which instructions, or what a device's memory did
 };
 
 // Tokens a second that a machine of these limits reaches if the slower of

@@ -167,6 +167,13 @@ IZH_API IZH_NODISCARD izh_status izh_context_run(izh_context* context, const izh
                                                  uint32_t input_count, float* logits,
                                                  izh_error* error);
 
+// The same, but of each row only the number of the largest logit is written to
+// `best`, of equal ones the lowest; -1 where a logit is not below infinity. On a
+// device the rows stay there.
+IZH_API IZH_NODISCARD izh_status izh_context_run_best(izh_context* context, const izh_input* inputs,
+                                                      uint32_t input_count, int32_t* best,
+                                                      izh_error* error);
+
 // ---- Text -----------------------------------------------------------------
 
 typedef struct izh_tokenize_options {

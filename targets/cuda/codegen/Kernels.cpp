@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "runtime/schema/device_code.h"
+#include "targets/cuda/codegen/Best.h"
 #include "targets/cuda/codegen/Forms.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/OneRow.h"
@@ -215,13 +216,12 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
 }
 
 // Of the module, for packCode: for each dispatch [rows, skipped, kernel's name,
-// prologue, units], as OneRowForm of runtime/schema/device_code.h has them.
+// prologue, units, at once], as OneRowForm of runtime/schema/device_code.h has them.
 constexpr llvm::StringLiteral kForms = "plan.one_row_forms";
 constexpr llvm::StringLiteral kOverlaps = "plan.overlaps";
 
-// Threads that a multiprocessor is to have, where there are blocks for all of
-// them in many turns.
-constexpr int64_t kManyBlocks = 2048, kBusyThreads = 1024;
+// Threads that a multiprocessor is to have of a product for one row.
+constexpr int64_t kBusyThreads = 1024;
 
 // Adds the kernels of the dispatches' other forms, and says what these are.
 // Their attributes go to `all`.
@@ -238,6 +238,7 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
   SmallVector<Attribute> list;
   for (auto [i, form] : llvm::enumerate(forms)) {
     std::string name;
+    int64_t atOnce = 0;
     if (form.isProduct) {
       plan::KernelOp kernel = kernelOf(i), prologue;
       name = kernel.getSymName().str() + "_one";
@@ -248,8 +249,10 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
       int64_t threads = threadsOf(opOf(kernel));
       auto [entry, isNew] = all.try_emplace(name, Numbers{{kThreads, threads}});
       // Memory is kept busy by many warps, not by many registers of few.
-      if (isNew && form.units >= kManyBlocks)
-        entry->second.emplace_back(kBlocksAtOnce, kBusyThreads / threads);
+      if (form.takesTurns)
+        atOnce = kBusyThreads / threads;
+      if (isNew && atOnce)
+        entry->second.emplace_back(kBlocksAtOnce, atOnce);
       if (isNew && failed(makeOneRow(name, kernel, prologue, threads, overlaps)))
         return failure();
     }
@@ -257,7 +260,8 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
     list.push_back(builder.getArrayAttr(
         {builder.getI64IntegerAttr(form.isOther() ? int64_t(extent) : 0),
          builder.getI64IntegerAttr(form.skipped), builder.getStringAttr(name),
-         builder.getI64IntegerAttr(form.prologue + 1), builder.getI64IntegerAttr(form.units)}));
+         builder.getI64IntegerAttr(form.prologue + 1), builder.getI64IntegerAttr(form.units),
+         builder.getI64IntegerAttr(atOnce)}));
   }
   module->setAttr(kForms, builder.getArrayAttr(list));
   return success();
@@ -277,6 +281,8 @@ LogicalResult replaceKernels(ModuleOp module, bool overlaps) {
       return failure();
     kernel.erase();
   }
+  addBest(module, overlaps);
+  numbers[kBestKernel] = {{kThreads, kBestThreads}};
   // What remains of the plan is data for the artifact, not code.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*module.getBody())))
     if (!isa<func::FuncOp, LLVM::GlobalOp>(op))
@@ -357,13 +363,14 @@ FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std
     if (blob.entries.back() == 0)
       return module.emitError("has no kernel ") << name;
   }
+  code.best_offset = kernelOf(kBestKernel);
   std::vector<OneRowForm> forms;
   if (auto list = module->getAttrOfType<ArrayAttr>(kForms))
     for (auto form : list.getAsRange<ArrayAttr>()) {
       auto number = [&](size_t i) { return uint32_t(cast<IntegerAttr>(form[i]).getInt()); };
       llvm::StringRef name = cast<StringAttr>(form[2]).getValue();
       forms.push_back(
-          {number(0), number(1), name.empty() ? 0 : kernelOf(name), number(3), number(4), 0});
+          {number(0), number(1), name.empty() ? 0 : kernelOf(name), number(3), number(4), number(5)});
     }
   for (const OneRowForm &form : forms) {
     size_t at = section.record(form);

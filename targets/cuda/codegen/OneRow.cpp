@@ -11,8 +11,6 @@ using namespace mlir;
 
 namespace {
 
-// Every block makes the record anew, which is soon done, but not for nothing.
-constexpr int64_t kMostBlocks = 1024;
 // Of the memory that a block may share.
 constexpr int64_t kMostRecordBytes = 32 << 10;
 
@@ -42,7 +40,7 @@ struct Dispatch {
 
 // The activations that a product for one row would read; null for other ops.
 Value activationsOf(Operation *op) {
-  if (auto matmul = dyn_cast<pack::MatmulOp>(op); matmul && isPaired(matmul))
+  if (auto matmul = dyn_cast<pack::MatmulOp>(op); matmul && oneRowUnits(matmul))
     return matmul.getAct();
   if (auto heads = dyn_cast<pack::MatmulHeadsOp>(op); heads && isPaired(heads))
     return heads.getAct();
@@ -81,7 +79,8 @@ public:
   std::vector<OneRowForm> run() {
     for (size_t i = 0; i < list.size(); ++i)
       if (activationsOf(list[i].op))
-        forms[i] = {false, true, -1, rowSetOf(list[i].op), unitsOf(list[i])};
+        forms[i] = {false, true, -1, rowSetOf(list[i].op), unitsOf(list[i]),
+                    isa<pack::MatmulOp>(list[i].op)};
     for (size_t i = 0; i < list.size(); ++i)
       if (auto quantize = dyn_cast<pack::QuantizeOp>(list[i].op))
         fuse(i, quantize);
@@ -100,7 +99,7 @@ private:
       return;
     for (size_t reader : *readers)
       forms[reader].prologue = int64_t(number);
-    forms[number] = {true, false, -1, quantize.getRowSet(), 0};
+    forms[number] = {true, false, -1, quantize.getRowSet(), 0, false};
   }
 
   // Dispatches that read what number `number` leaves; none if one of them can't
@@ -128,7 +127,7 @@ private:
         continue;
       Value act = activationsOf(one.op);
       if (!act || !unchanged || one.range(act) != record ||
-          rowSetOf(one.op) != quantize.getRowSet() || unitsOf(one) > kMostBlocks)
+          rowSetOf(one.op) != quantize.getRowSet())
         return std::nullopt;
       readers.push_back(i);
     }

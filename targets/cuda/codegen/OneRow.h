@@ -21,7 +21,8 @@ struct OneRowForm {
   bool isProduct = false;
   int64_t prologue = -1;
   pack::RowSet rows = pack::RowSet::Tokens;
-  int64_t units = 0; // of a product
+  int64_t units = 0;       // of a product
+  bool takesTurns = false; // blocks take units in turn
 
   bool isOther() const { return skipped || isProduct; }
 };

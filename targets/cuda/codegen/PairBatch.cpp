@@ -1,5 +1,6 @@
-// Loads that are far ahead of their use: the first before the records are there,
-// and in long spans the next while one group of chunks is multiplied.
+// Loads are ahead of their use: the first before the records are there, and in
+// long spans the next while one group of chunks is multiplied. Few registers are
+// spent on that, so that a multiprocessor has room for many warps.
 
 #include "targets/cuda/codegen/PairBatch.h"
 
@@ -9,7 +10,7 @@ using namespace mlir;
 
 static constexpr int64_t kTile = PackedLayout::kTileRows;
 // Registers for weights on their way.
-static constexpr int64_t kWordsAhead = 48, kChunksAhead = 4;
+static constexpr int64_t kWordsAhead = 24;
 // Of the memory that a block may share.
 static constexpr int64_t kMostSlotBytes = 32 << 10;
 
@@ -49,8 +50,7 @@ PairBatch::PairBatch(Block &block, int64_t tiles, bool oneRecord, pack::WeightTy
 }
 
 int64_t PairBatch::ahead() const {
-  return std::clamp<int64_t>(kWordsAhead / dot.words(), 1,
-                             std::min(spans.chunksEach(), kChunksAhead));
+  return std::clamp<int64_t>(kWordsAhead / dot.words(), 1, spans.chunksEach());
 }
 
 Value PairBatch::firstPair() const {
@@ -135,11 +135,12 @@ void PairBatch::keep(const Values &totals, Value slot, Value pair) {
 }
 
 void PairBatch::computePair(TileAt tileAt, Value pair, Value count,
-                            llvm::function_ref<Value(Value)> record) {
+                            llvm::function_ref<Value(Value)> record, const Values &fetched) {
   Value tile = tileAt(tileOf(pair, count)), zero = k.constI64(0), end = k.constI64(spans.count());
   Value first = parts == 1 ? zero : part();
-  Values words = fetched ? *fetched : load(tile, k.min(first, k.add(end, -1)), zero);
-  fetched.reset();
+  Values words = fetched;
+  if (words.empty())
+    words = load(tile, k.min(first, k.add(end, -1)), zero);
   if (parts > 1) {
     k.ifThen(k.less(first, end), [&] { keep(sumSpan(tile, first, words, record), first, pair); });
     if (parts < spans.count())
@@ -159,24 +160,24 @@ void PairBatch::computePair(TileAt tileAt, Value pair, Value count,
   keep(totals, zero, pair);
 }
 
-void PairBatch::fetch(TileAt tileAt, Value count) {
+PairBatch::Values PairBatch::fetch(TileAt tileAt, Value count) {
   if (pairs() > together())
-    return;
+    return {};
   Value pair = k.min(firstPair(), k.constI64(pairs() - 1));
   Value span = parts == 1 ? k.constI64(0) : k.min(part(), k.constI64(spans.count() - 1));
-  fetched = load(tileAt(tileOf(pair, count)), span, k.constI64(0));
+  return load(tileAt(tileOf(pair, count)), span, k.constI64(0));
 }
 
-void PairBatch::compute(TileAt tileAt, Value count, llvm::function_ref<Value(Value)> record) {
+void PairBatch::compute(TileAt tileAt, Value count, llvm::function_ref<Value(Value)> record,
+                        const Values &words) {
   Value present = k.div(k.add(count, 1), 2);
+  auto computeOne = [&](Value pair) { computePair(tileAt, pair, count, record, words); };
   if (pairs() <= together()) {
     Value pair = firstPair();
-    k.ifThen(k.less(pair, present), [&] { computePair(tileAt, pair, count, record); });
+    k.ifThen(k.less(pair, present), [&] { computeOne(pair); });
   } else {
-    k.loop(firstPair(), present, together(),
-           [&](Value pair) { computePair(tileAt, pair, count, record); });
+    k.loop(firstPair(), present, together(), computeOne);
   }
-  block.barrier();
 }
 
 Value PairBatch::product(Value record, Value row) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "targets/cuda/codegen/PairDot.h"
-#include <optional>
 
 namespace izhc::cuda {
 
@@ -21,16 +20,19 @@ public:
             Value memory);
   static int64_t sharedBytes(const Block &block, int64_t tiles, bool oneRecord, int64_t columns);
 
-  // Begins to load the first weights of the products that the next compute is to
-  // make. May be called before Block::prepare.
-  void fetch(TileAt tileAt, Value count);
+  // Begins to load the first weights of products that a later compute is to make;
+  // `words` of that. May be called before Block::prepare. Empty where weights are
+  // better loaded later.
+  Values fetch(TileAt tileAt, Value count);
   // Leaves the products of `count` tiles with the records at `record(i)`, for any
-  // i below PairDot::kRecords. All threads call it; with a barrier.
-  void compute(TileAt tileAt, Value count, llvm::function_ref<Value(Value i)> record);
-  // Of row `row` of the tiles and record number `record`, after compute.
+  // i below PairDot::kRecords. All threads call it; a barrier is still needed.
+  void compute(TileAt tileAt, Value count, llvm::function_ref<Value(Value i)> record,
+               const Values &words = {});
+  // Other memory for the products from here on.
+  void setMemory(Value memory) { sums = memory; }
+  // Of row `row` of the tiles and record number `record`, after compute and a
+  // barrier.
   Value product(Value record, Value row);
-  // Before the next compute.
-  void release() { block.barrier(); }
 
 private:
   int64_t pairs() const { return llvm::divideCeil(tiles, 2); }
@@ -52,7 +54,7 @@ private:
                  llvm::function_ref<Value(Value)> record) const;
   void keep(const Values &totals, Value slot, Value pair);
   void computePair(TileAt tileAt, Value pair, Value count,
-                   llvm::function_ref<Value(Value)> record);
+                   llvm::function_ref<Value(Value)> record, const Values &fetched);
 
   Block &block;
   KernelBuilder &k;
@@ -62,7 +64,6 @@ private:
   // Warps that share a pair; where there are several, sums of spans have slots.
   int64_t parts, slots;
   Value sums; // [record][slot][row]
-  std::optional<Values> fetched;
 };
 
 } // namespace izhc::cuda

@@ -1,6 +1,7 @@
 // A block has two tiles: those of gate and up, two neighbours of a matrix, or
 // all of a group of heads. Units are single tiles where there may be several
 // rows, so every other block of a matrix without a gate has nothing to do then.
+// Where there is one row, units are pairs, and a block may take several.
 
 #include "targets/cuda/codegen/PairProducts.h"
 #include "targets/cuda/codegen/Epilogue.h"
@@ -56,7 +57,8 @@ struct PairedMatmul {
   PairedMatmul(Block &block, pack::MatmulOp op)
       : block(block), op(op), k(block.k), act(cast<pack::ActType>(op.getAct().getType())),
         rows(block.rowCount(op.getRowSet())), gated(pack::isGated(op.getEpilogue())),
-        memory(block.shared(PairBatch::sharedBytes(block, 2, block.oneRow, act.getWidth()))) {}
+        memory(block.shared((block.oneRow ? 2 : 1) *
+                            PairBatch::sharedBytes(block, 2, block.oneRow, act.getWidth()))) {}
 
   Value recordAt(Value first, Value i) {
     if (block.oneRow)
@@ -70,74 +72,135 @@ struct PairedMatmul {
     return k.add(y, loadFloat(k, block.address(op.getBiases()[matrix]), row));
   }
 
-  // Tiles from `tile` of matrix `matrix` on, `count` of them (or one, and that of
-  // the next matrix); rows of the matrix begin at `firstRow` of the result.
-  void emitTiles(size_t matrix, Value tile, Value count, int64_t firstRow) {
-    pack::WeightType type = typeOf(op.getWeights()[matrix]);
-    PairBatch batch(block, 2, block.oneRow, type, act, memory);
-    auto tileAt = [&](Value i) {
-      Value base = block.address(op.getWeights()[matrix]);
-      if (gated)
-        base = k.select(k.equal(i, k.constI64(0)), base, block.address(op.getWeights()[1]));
-      return k.at(base, k.mul(gated ? tile : k.add(tile, i), tileBytes(type)));
-    };
-    if (block.oneRow)
-      batch.fetch(tileAt, count);
-    block.prepare();
-    int64_t stored = gated ? kTile : 2 * kTile;
-    auto placeOf = [&](Value token, Value row) {
-      return k.at(block.rowOf(op.getInto(), token), k.mul(k.add(row, firstRow), 4));
-    };
-    // What is added to is on its way while products are made.
-    Value before;
-    if (block.oneRow && op.getEpilogue() == pack::Epilogue::Add) {
-      Value row = k.add(k.mul(tile, kTile), k.rem(block.thread, stored));
-      Value there = k.min(row, k.constI64(type.getRows() - 1));
-      before = k.load(k.f32(), placeOf(k.constI64(0), there), 4);
-    }
-    forRows(block, rows, [&](Value first) {
-      batch.compute(tileAt, count, [&](Value i) { return recordAt(first, i); });
-      block.forThreads((block.oneRow ? 1 : kRecords) * stored, [&](Value i) {
-        Value inPair = k.rem(i, stored), record = k.div(i, stored), token = k.add(first, record);
-        Value row = k.add(k.mul(tile, kTile), inPair);
-        Value inside = k.andBits(k.less(row, k.constI64(type.getRows())), k.less(token, rows));
-        k.ifThen(inside, [&] {
-          Value y = biased(batch.product(record, inPair), matrix, row), up;
-          if (gated)
-            up = biased(batch.product(record, k.add(inPair, kTile)), matrix + 1, row);
-          Value place = placeOf(token, row);
-          k.store(matmulResult(k, op, y, up, place, before), place, 4);
-        });
+  // What a block needs to know of a matrix (and of the next where that is `up`).
+  struct Matrix {
+    size_t number;
+    pack::WeightType type;
+    int64_t firstRow; // of its rows in the result
+
+    int64_t tiles() const { return tilesOf(type); }
+  };
+
+  Value tileAt(const Matrix &matrix, Value tile, Value i) {
+    Value base = block.address(op.getWeights()[matrix.number]);
+    if (gated)
+      base = k.select(k.equal(i, k.constI64(0)), base, block.address(op.getWeights()[1]));
+    return k.at(base, k.mul(gated ? tile : k.add(tile, i), tileBytes(matrix.type)));
+  }
+  // Tiles from `tile` on that a block has (with a gate, one of each matrix).
+  Value countOf(const Matrix &matrix, Value tile) {
+    if (gated)
+      return k.constI64(2);
+    return k.min(k.sub(k.constI64(matrix.tiles()), tile), k.constI64(2));
+  }
+
+  Value placeOf(const Matrix &matrix, Value token, Value row) {
+    return k.at(block.rowOf(op.getInto(), token), k.mul(k.add(row, matrix.firstRow), 4));
+  }
+
+  // Rows of a pair's products that are stored.
+  int64_t storedRows() const { return gated ? kTile : 2 * kTile; }
+
+  // What the thread's row of the result has before, for an epilogue that adds to
+  // it: loaded before it is needed.
+  Value before(const Matrix &matrix, Value tile) {
+    if (op.getEpilogue() != pack::Epilogue::Add)
+      return {};
+    Value row = k.add(k.mul(tile, kTile), k.rem(block.thread, storedRows()));
+    Value there = k.min(row, k.constI64(matrix.type.getRows() - 1));
+    return k.load(k.f32(), placeOf(matrix, k.constI64(0), there), 4);
+  }
+
+  void store(PairBatch &batch, const Matrix &matrix, Value tile, Value first, int64_t records,
+             Value before) {
+    int64_t stored = storedRows();
+    block.forThreads(records * stored, [&](Value i) {
+      Value inPair = k.rem(i, stored), record = k.div(i, stored), token = k.add(first, record);
+      Value row = k.add(k.mul(tile, kTile), inPair);
+      Value inside =
+          k.andBits(k.less(row, k.constI64(matrix.type.getRows())), k.less(token, rows));
+      k.ifThen(inside, [&] {
+        Value y = biased(batch.product(record, inPair), matrix.number, row), up;
+        if (gated)
+          up = biased(batch.product(record, k.add(inPair, kTile)), matrix.number + 1, row);
+        Value place = placeOf(matrix, token, row);
+        k.store(matmulResult(k, op, y, up, place, before), place, 4);
       });
-      if (!block.oneRow)
-        batch.release();
     });
   }
 
+  // All rows of activations with the tiles from `tile` on.
+  void emitRows(const Matrix &matrix, Value tile) {
+    PairBatch batch(block, 2, /*oneRecord=*/false, matrix.type, act, memory);
+    k.loop(k.constI64(0), rows, kRecords, [&](Value first) {
+      batch.compute([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile),
+                    [&](Value i) { return recordAt(first, i); });
+      block.barrier();
+      store(batch, matrix, tile, first, kRecords, {});
+      block.barrier();
+    });
+  }
+
+  // Every block takes units in turn; while one is stored, weights of the next are
+  // on their way, and its products go to other memory.
+  void emitOneRow(const Matrix &matrix) {
+    PairBatch batch(block, 2, /*oneRecord=*/true, matrix.type, act, memory);
+    int64_t units = llvm::divideCeil(matrix.tiles(), tilesOfUnit(op));
+    int64_t bytes = PairBatch::sharedBytes(block, 2, true, act.getWidth());
+    auto fetch = [&](Value unit) {
+      Value tile = k.mul(k.min(unit, k.constI64(units - 1)), tilesOfUnit(op));
+      return batch.fetch([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile));
+    };
+    Block::Values carried = fetch(block.unit);
+    block.prepare();
+    carried.push_back(memory);
+    carried.push_back(k.at(memory, bytes));
+    Value step = numberOfBlocks();
+    k.loop(block.unit, k.constI64(units), step, carried, [&](Value unit, ArrayRef<Value> values) {
+      Value tile = k.mul(unit, tilesOfUnit(op)), here = values[values.size() - 2];
+      Value there = values.back(), old = before(matrix, tile);
+      batch.setMemory(here);
+      batch.compute([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile),
+                    [&](Value) { return block.address(op.getAct()); },
+                    Block::Values(values.drop_back(2)));
+      Block::Values next = fetch(k.add(unit, step));
+      block.barrier();
+      store(batch, matrix, tile, k.constI64(0), 1, old);
+      next.push_back(there);
+      next.push_back(here);
+      return next;
+    });
+  }
+
+  Value numberOfBlocks() {
+    Value count = LLVM::CallIntrinsicOp::create(
+                      k.builder, k.loc, k.i32(),
+                      k.builder.getStringAttr("llvm.nvvm.read.ptx.sreg.nctaid.x"), ValueRange())
+                      .getResult(0);
+    return k.extendU(count, k.i64());
+  }
+
   void emit() {
-    int64_t firstUnit = 0, firstRow = 0;
-    for (size_t matrix = 0; matrix < matricesOf(op); ++matrix) {
-      pack::WeightType type = typeOf(op.getWeights()[matrix]);
-      int64_t each = block.oneRow ? tilesOfUnit(op) : 1, tiles = tilesOf(type);
-      int64_t units = llvm::divideCeil(tiles, each);
-      Value unit = k.add(block.unit, -firstUnit), tile = k.mul(unit, each);
+    int64_t firstTile = 0, firstRow = 0;
+    for (size_t number = 0; number < matricesOf(op); ++number) {
+      Matrix matrix = {number, typeOf(op.getWeights()[number]), firstRow};
+      if (block.oneRow)
+        return emitOneRow(matrix);
+      Value tile = k.add(block.unit, -firstTile);
       auto emitHere = [&] {
+        block.awaitInputs();
         if (gated)
-          return emitTiles(matrix, tile, k.constI64(2), firstRow);
-        Value count = k.min(k.sub(k.constI64(tiles), tile), k.constI64(2));
-        if (each == 2)
-          return emitTiles(matrix, tile, count, firstRow);
-        k.ifThenElse(
-            k.equal(k.rem(tile, 2), k.constI64(0)),
-            [&] { emitTiles(matrix, tile, count, firstRow); }, [&] { block.awaitInputs(); });
+          return emitRows(matrix, tile);
+        k.ifThen(k.equal(k.rem(tile, 2), k.constI64(0)), [&] { emitRows(matrix, tile); });
       };
-      Value inside = k.andBits(k.lessEqual(k.constI64(0), unit), k.less(unit, k.constI64(units)));
+      Value inside = k.andBits(k.lessEqual(k.constI64(0), tile),
+                               k.less(tile, k.constI64(matrix.tiles())));
       if (matricesOf(op) == 1)
         emitHere();
       else
         k.ifThen(inside, emitHere);
-      firstUnit += units;
-      firstRow += type.getRows();
+      firstTile += matrix.tiles();
+      firstRow += matrix.type.getRows();
     }
   }
 };
@@ -173,18 +236,21 @@ struct PairedHeads {
       return k.at(block.address(op.getWeights()[matrix]),
                   k.mul(k.add(firstTile, i), tileBytes(type)));
     };
+    Block::Values words;
     if (block.oneRow) {
-      batch.fetch(tileAt, tiles);
+      words = batch.fetch(tileAt, tiles);
       finisher.fetchWeights(matrix);
     }
     block.prepare();
     if (block.oneRow)
       finisher.loadRow(matrix);
     forRows(block, rows, [&](Value first) {
-      batch.compute(tileAt, tiles, [&](Value i) {
+      auto recordAt = [&](Value i) {
         return block.oneRow ? block.address(op.getAct())
                             : actRecord(block, op.getAct(), k.add(first, i), rows);
-      });
+      };
+      batch.compute(tileAt, tiles, recordAt, words);
+      block.barrier();
       Value here = k.min(k.constI64(kRecords), k.sub(rows, first));
       k.loop(block.warp, k.mul(here, present), block.warps(), [&](Value pair) {
         Value record = k.div(pair, present), inGroup = k.rem(pair, present);
@@ -197,7 +263,7 @@ struct PairedHeads {
         block.syncWarp();
       });
       if (!block.oneRow)
-        batch.release();
+        block.barrier();
     });
   }
 
@@ -225,10 +291,9 @@ bool isPaired(pack::MatmulOp op) {
 bool isPaired(pack::MatmulHeadsOp op) { return allPaired(op.getWeights(), op.getAct()); }
 
 int64_t oneRowUnits(pack::MatmulOp op) {
-  int64_t units = 0;
-  for (size_t matrix = 0; matrix < matricesOf(op); ++matrix)
-    units += llvm::divideCeil(tilesOf(typeOf(op.getWeights()[matrix])), tilesOfUnit(op));
-  return units;
+  if (!isPaired(op) || matricesOf(op) != 1)
+    return 0;
+  return llvm::divideCeil(tilesOf(typeOf(op.getWeights()[0])), tilesOfUnit(op));
 }
 
 void emitPairedMatmul(Block &block, pack::MatmulOp op) { PairedMatmul(block, op).emit(); }

@@ -10,7 +10,8 @@ namespace izhc::cuda {
 bool isPaired(pack::MatmulOp op);
 bool isPaired(pack::MatmulHeadsOp op);
 
-// Blocks of the form for one row; matmul_heads has as many as for more.
+// Units of the form for one row, which blocks take in turn; 0: there is none.
+// matmul_heads has a block for each of as many units as for more rows.
 int64_t oneRowUnits(pack::MatmulOp op);
 
 // Call Block::prepare themselves. With Block::oneRow they serve one row only.
