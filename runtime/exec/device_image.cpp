@@ -114,8 +114,7 @@ izh_status check_kernel(const izh_model& model, uint64_t offset, uint64_t bindin
 }
 
 // False if there is no such form.
-bool read_one_row(const Section& section, uint64_t first, size_t number,
-                  schema::OneRowForm* form) {
+bool read_one_row(const Section& section, uint64_t first, size_t number, schema::OneRowForm* form) {
   return section.read(first + number * sizeof(*form), form);
 }
 
@@ -159,7 +158,10 @@ izh_status find_one_rows(const izh_model& model, uint64_t first, DeviceImage* im
     schema::OneRowForm form;
     if (!read_one_row(section, first, i, &form)) continue;  // checked before
     OneRow& out = image->one_rows[i];
-    out = {static_cast<Extent>(form.rows), form.skipped != 0, {}, form.prologue,
+    out = {static_cast<Extent>(form.rows),
+           form.skipped != 0,
+           {},
+           form.prologue,
            blocks_of(form, device_info(model.device).multiprocessors)};
     schema::DeviceKernel record;
     if (form.rows == 0 || out.skipped || !section.read(form.kernel, &record)) continue;

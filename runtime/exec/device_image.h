@@ -25,7 +25,7 @@ struct OneRow {
   bool skipped;
   DeviceKernel kernel;
   uint32_t prologue;  // dispatch number plus 1; 0: none
-  uint32_t blocks;  // that are launched
+  uint32_t blocks;    // that are launched
 };
 
 struct DeviceImage {

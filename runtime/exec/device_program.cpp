@@ -22,8 +22,8 @@ struct Call {
 
 struct Launch {
   Call call;
-  Call one_row;       // where the count of `rows` is 1
-  Extent rows;        // Fixed: there is no such form
+  Call one_row;             // where the count of `rows` is 1
+  Extent rows;              // Fixed: there is no such form
   uint64_t one_row_blocks;  // 0: nothing is launched then
   uint64_t units_each;
   Extent extent;

@@ -275,8 +275,7 @@ izh_status run_steps(izh_context* context, const Batch& batch, Results results, 
   }
 }
 
-izh_status run(izh_context* context, const Batch& batch, const Results& results,
-               izh_error* error) {
+izh_status run(izh_context* context, const Batch& batch, const Results& results, izh_error* error) {
   IZH_TRY(check_batch(context, batch, results, error));
   const izh_input* inputs = batch.inputs;
   for (uint32_t i = 0; i < batch.count; ++i) {
@@ -309,8 +308,8 @@ izh_status izh_context_run(izh_context* context, const izh_input* inputs, uint32
   return run(context, {inputs, input_count}, {logits, nullptr, "logits"}, error);
 }
 
-izh_status izh_context_run_best(izh_context* context, const izh_input* inputs,
-                                uint32_t input_count, int32_t* best, izh_error* error) {
+izh_status izh_context_run_best(izh_context* context, const izh_input* inputs, uint32_t input_count,
+                                int32_t* best, izh_error* error) {
   if (!context) return fail(error, IZH_INVALID_ARGUMENT, "izh_context_run_best needs a context");
   return run(context, {inputs, input_count}, {nullptr, best, "best tokens"}, error);
 }

@@ -31,8 +31,8 @@ using GraphExec = GraphExecObject*;
 constexpr Result kOutOfMemory = 2;
 constexpr Result kNoDevice = 100;
 constexpr int kMultiprocessors = 16, kComputeMajor = 75, kComputeMinor = 76;  // attributes
-constexpr int kErrorLog = 5, kErrorLogBytes = 6;       // options of loading a module
-constexpr int kCaptureThreadLocal = 1;                 // capture mode
+constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // options of loading a module
+constexpr int kCaptureThreadLocal = 1;            // capture mode
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr int kProgrammaticLaunch = 6;  // attribute of a launch
 // The least that has all functions below, as the driver counts: 11.0.

@@ -272,12 +272,17 @@ private:
     if (begins(line, ".shared") || begins(line, ".local")) {
       const bool shared = begins(line, ".shared");
       uint64_t &used = shared ? kernel_.shared_bytes : kernel_.local_bytes;
-      const size_t bracket = line.find('['), begin = line.find_last_of(" \t", bracket) + 1;
-      if (bracket == std::string::npos || line.find(".b8") == std::string::npos)
-        return fail("'" + line + "' is no array of bytes");
+      // An array of bytes, or one number.
+      const size_t bracket = std::min(line.find('['), line.size());
+      const size_t begin = line.find_last_of(" \t", bracket - 1) + 1;
+      const size_t dot = line.find_last_of('.', begin), end = line.find_first_of(" \t", dot);
+      auto type = kTypes.find(line.substr(dot + 1, end - dot - 1));
+      if (type == kTypes.end() || (bracket < line.size() && type->second != Type::B8))
+        return fail("'" + line + "' is no array of bytes and no number");
       used = (used + 63) / 64 * 64;
       symbols_[line.substr(begin, bracket - begin)] = (shared ? kSharedBase : kLocalBase) + used;
-      used += strtoull(line.c_str() + bracket + 1, nullptr, 0);
+      used += bracket < line.size() ? strtoull(line.c_str() + bracket + 1, nullptr, 0)
+                                    : size_of(type->second);
       return true;
     }
     Instruction one;

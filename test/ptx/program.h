@@ -94,8 +94,8 @@ struct Instruction {
   Type type = Type::B32, from = Type::B32; // of the result, of the source
   Test test = Test::Eq;
   Rounding rounding = Rounding::None;
-  uint8_t count = 1;   // values of a vector
-  bool negate = false; // of the predicate
+  uint8_t count = 1;     // values of a vector
+  bool negate = false;   // of the predicate
   bool constant = false; // a load of what no kernel writes
   int32_t predicate = -1;
   int32_t to[4] = {-1, -1, -1, -1};

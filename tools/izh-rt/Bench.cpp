@@ -51,9 +51,8 @@ bool Bench::start(const izh_model *model, uint64_t threads, uint64_t depth) {
   if (!context)
     return false;
   for (izh_sequence *&sequence : sequences)
-    if (!check([&](izh_error *error) {
-          return izh_sequence_create(context.get(), &sequence, error);
-        }))
+    if (!check(
+            [&](izh_error *error) { return izh_sequence_create(context.get(), &sequence, error); }))
       return false;
   return true;
 }

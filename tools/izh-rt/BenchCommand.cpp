@@ -24,8 +24,7 @@ int serve(const izh_model *model, const izh_model_info &info, const BenchOptions
   if (!bench.start(model, threads, depth) || !bench.feed(16))
     return kFailed;
   ModelWork work = modelWork(model);
-  uint64_t bytes =
-      work.weightBytesPerToken + cacheBytesRead(info, depth + options.generate / 2);
+  uint64_t bytes = work.weightBytesPerToken + cacheBytesRead(info, depth + options.generate / 2);
   printf("%s\n", JsonObject()
                      .add("ready", "true")
                      .number("load_ms", loadMs)

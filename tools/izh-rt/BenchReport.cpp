@@ -106,8 +106,8 @@ void printRow(const BenchRow &row, const BenchOptions &options) {
     printf("%s: load %.1f ms, first token after %.0f ms\n", threadsText(row.threads).c_str(),
            row.loadMs, row.ttftMs);
   if (!row.prompt.empty())
-    printf("  prompt     %5llu tokens               %9.2f +- %.2f tokens/s",
-           Number(options.prompt), median(row.prompt), deviation(row.prompt));
+    printf("  prompt     %5llu tokens               %9.2f +- %.2f tokens/s", Number(options.prompt),
+           median(row.prompt), deviation(row.prompt));
   if (!row.prompt.empty() && row.limits.int8Gops > 0)
     printf(", predicted %.1f  %5.1f %% of %.0f GOP/s", row.promptPredicted, 100 * row.promptShare,
            row.limits.int8Gops);

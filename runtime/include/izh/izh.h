@@ -85,8 +85,8 @@ typedef struct izh_model_info {
   uint64_t parameters;
   uint64_t file_bytes;
   uint64_t weight_bytes;
-  uint64_t code_bytes;   // of the chosen variant
-  uint64_t arena_bytes;  // a context's buffers
+  uint64_t code_bytes;             // of the chosen variant
+  uint64_t arena_bytes;            // a context's buffers
   uint64_t cache_bytes_per_token;  // of layers that see all tokens
   uint32_t variants;
   bool has_tokenizer;

@@ -42,10 +42,10 @@ struct AttentionEmitter {
 
   AttentionEmitter(Block &block, pack::AttentionOp op)
       : block(block), op(op), k(block.k), cache(block, cast<pack::KvType>(op.getCache().getType())),
-        dim(cache.type.getDim()), valueDim(cache.type.getValueDim()),
-        width(valueWidth(valueDim)), parts(valueParts(valueDim)),
-        columns(llvm::divideCeil(valueDim, width)), column(k.rem(block.thread, width)),
-        part(k.div(block.thread, width)), queries(block.shared(4 * kHeads * queryStride())),
+        dim(cache.type.getDim()), valueDim(cache.type.getValueDim()), width(valueWidth(valueDim)),
+        parts(valueParts(valueDim)), columns(llvm::divideCeil(valueDim, width)),
+        column(k.rem(block.thread, width)), part(k.div(block.thread, width)),
+        queries(block.shared(4 * kHeads * queryStride())),
         weights(block.shared(4 * kHeads * kSpan)), numbers(block.shared(4 * kSpan)),
         reduced(block.shared(2 * 4 * kHeads * block.warps())),
         partSums(block.shared(4 * parts * kHeads * columns * width)) {
@@ -189,11 +189,9 @@ struct AttentionEmitter {
     return found;
   }
 
-  // Adds the weighted values of `count` keys from `j` on, which lie in one page
-  // and at `at` in the span; all are read before the first is used. What no key
-  // has written may be no number.
-  void addValues(Value j, Value at, int64_t count, llvm::function_ref<Value(Value)> seen,
-                 Values &sums, int64_t heads) {
+  // Values of `count` keys from `at` of the span on, which lie in one page, of
+  // each of the thread's columns.
+  Values readValues(Value j, Value at, int64_t count) {
     Value slot = k.rem(j, cache.layout.page), values = pageAt(loadIndex(k, numbers, at));
     Values read;
     for (int64_t i = 0; i < columns; ++i) {
@@ -206,6 +204,12 @@ struct AttentionEmitter {
         read.push_back(b);
       }
     }
+    return read;
+  }
+
+  // Adds these with their weights. What no key has written may be no number.
+  void addValues(Values read, Value j, Value at, int64_t count,
+                 llvm::function_ref<Value(Value)> seen, Values &sums, int64_t heads) {
     for (int64_t key = 0; key < count; ++key) {
       Value inside = seen(k.add(j, key));
       for (int64_t i = 0; i < columns; ++i)
@@ -221,25 +225,49 @@ struct AttentionEmitter {
     }
   }
 
-  // The weighted values of a span, for each head and column of the thread; with a
-  // barrier where there are several parts.
-  Values addSpan(Value start, Value begin, Value end, int64_t heads) {
-    auto seen = [&](Value j) { return k.andBits(k.lessEqual(begin, j), k.less(j, end)); };
+  // The keys of a span whose values the thread adds: from..last, some at a time.
+  struct Share {
+    int64_t step;
+    Value start, from, last;
+  };
+  Share shareOf(Value start, Value begin, Value end) {
     int64_t keys = kSpan / parts, step = std::min<int64_t>(cache.layout.page, kKeys / columns);
-    step = std::min(step, keys);
+    step = std::min(int64_t(llvm::bit_floor(uint64_t(step))), keys);
     Value first = k.add(start, k.mul(part, keys)), last = k.min(k.add(first, keys), end);
     // Threads beyond the last part have no keys.
     if (parts * width < block.threads)
       last = k.select(k.less(part, k.constI64(parts)), last, first);
-    Value from = k.max(first, k.mul(k.div(begin, step), step));
+    return {step, start, k.max(first, k.mul(k.div(begin, step), step)), last};
+  }
+
+  // The first of them, or others of the span where there are none.
+  Values readFirst(const Share &share) {
+    Value at = k.min(k.sub(share.from, share.start), k.constI64(kSpan - share.step));
+    return readValues(k.add(share.start, at), at, share.step);
+  }
+
+  // The weighted values of a span, for each head and column of the thread; with a
+  // barrier.
+  Values addSpan(const Share &share, const Values &first, Value begin, Value end, int64_t heads) {
+    auto seen = [&](Value j) { return k.andBits(k.lessEqual(begin, j), k.less(j, end)); };
+    int64_t step = share.step;
+    Value any = k.less(share.from, share.last);
+    Value at = k.min(k.sub(share.from, share.start), k.constI64(kSpan - step));
     Values sums(heads * columns, k.zero(k.f32()));
-    sums = k.loop(from, last, k.constI64(step), sums, [&](Value j, ArrayRef<Value> carried) {
-      Values next(carried.begin(), carried.end());
-      addValues(j, k.sub(j, start), step, seen, next, heads);
-      return next;
-    });
-    if (parts == 1)
+    addValues(
+        first, share.from, at, step, [&](Value j) { return k.andBits(any, seen(j)); }, sums, heads);
+    sums = k.loop(k.add(share.from, step), share.last, k.constI64(step), sums,
+                  [&](Value j, ArrayRef<Value> carried) {
+                    Values next(carried.begin(), carried.end());
+                    Value at = k.sub(j, share.start);
+                    addValues(readValues(j, at, step), j, at, step, seen, next, heads);
+                    return next;
+                  });
+    if (parts == 1) {
+      // The next span's pages take the place of these.
+      block.barrier();
       return sums;
+    }
     auto place = [&](Value part, size_t i) {
       return k.add(k.mul(k.add(k.mul(part, int64_t(sums.size())), int64_t(i)), width), column);
     };
@@ -262,17 +290,20 @@ struct AttentionEmitter {
     Value start = k.mul(span, kSpan), j = k.add(start, block.thread);
     Value inside = k.andBits(k.lessEqual(begin, j), k.less(j, end));
     Value masked = k.constFloat(k.f32(), kMasked), zero = k.zero(k.f32());
+    k.store(k.truncate(number, k.i32()), k.at(numbers, k.mul(block.thread, 4)), 4);
     Values all = scores(keyOf(start, begin, end), number, heads);
+    // These are on their way while weights are made.
+    Share share = shareOf(start, begin, end);
+    Values first = readFirst(share);
     for (Value &score : all)
       score = k.select(inside, score, masked);
-    k.store(k.truncate(number, k.i32()), k.at(numbers, k.mul(block.thread, 4)), 4);
     Values most = overBlock(all, /*isMax=*/true, 0);
     for (int64_t head = 0; head < heads; ++head) {
       all[head] = k.select(inside, k.exp(k.sub(all[head], most[head])), zero);
       storeFloat(k, all[head], weights, k.add(block.thread, head * kSpan));
     }
     Values totals = overBlock(all, /*isMax=*/false, 1);
-    Values values = addSpan(start, begin, end, heads);
+    Values values = addSpan(share, first, begin, end, heads);
     SmallVector<Sums> result;
     for (int64_t head = 0; head < heads; ++head) {
       auto mine = ArrayRef(values).slice(head * columns, columns);
@@ -357,8 +388,7 @@ struct AttentionEmitter {
     // A thread's word of shared memory, so that rows but the first wait for a load.
     Value mine = k.at(numbers, k.mul(block.thread, 4));
     k.ifThenElse(
-        k.equal(i, k.constI64(0)),
-        [&] { k.store(k.truncate(firstPage, k.i32()), mine, 4); },
+        k.equal(i, k.constI64(0)), [&] { k.store(k.truncate(firstPage, k.i32()), mine, 4); },
         [&] {
           Value number = pageNumber(keyOf(start, row.begin, row.end));
           k.store(k.truncate(number, k.i32()), mine, 4);
@@ -404,9 +434,8 @@ LogicalResult emitAttention(Block &block, pack::AttentionOp op) {
   k.loop(k.constI64(0), emitter.rows, 1, [&](Value row) {
     int64_t whole = llvm::alignDown(group, kHeads);
     if (whole)
-      k.loop(k.constI64(0), k.constI64(whole), kHeads, [&](Value head) {
-        emitter.emitHeads(row, k.add(firstHead, head), kHeads);
-      });
+      k.loop(k.constI64(0), k.constI64(whole), kHeads,
+             [&](Value head) { emitter.emitHeads(row, k.add(firstHead, head), kHeads); });
     if (group != whole)
       emitter.emitHeads(row, k.add(firstHead, whole), group - whole);
   });
@@ -474,8 +503,7 @@ LogicalResult emitMerge(Block &block, pack::MergeOp op) {
         k.at(block.address(op.getPartials()), k.mul(record, heads.cache.layout.partialBytes()));
     Sums one = {k.load(k.f32(), from, 4), k.load(k.f32(), k.at(from, 4), 4), {}};
     for (int64_t i = 0; i < heads.columns; ++i)
-      one.columns.push_back(
-          loadFloat(k, k.at(from, KvLayout::kPartialValues), heads.within(i)));
+      one.columns.push_back(loadFloat(k, k.at(from, KvLayout::kPartialValues), heads.within(i)));
     return one;
   };
   // Some spans are read before the first of them is used.

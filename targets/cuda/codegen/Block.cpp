@@ -77,9 +77,10 @@ Block::Values Block::fetch(Value pointer, int64_t words) {
   if (words > 1)
     list = "{" + list + "}";
   std::string vector = words > 1 ? ".v" + std::to_string(words) : "";
-  std::string text = "ld.global.nc" + vector + ".b32 " + list + ", [$" + std::to_string(words) + "];";
-  Type result = words > 1 ? Type(LLVM::LLVMStructType::getLiteral(k.builder.getContext(), types))
-                          : k.i32();
+  std::string text =
+      "ld.global.nc" + vector + ".b32 " + list + ", [$" + std::to_string(words) + "];";
+  Type result =
+      words > 1 ? Type(LLVM::LLVMStructType::getLiteral(k.builder.getContext(), types)) : k.i32();
   Value found = assembly(k, result, text, constraints + "l", {pointer});
   if (words == 1)
     return {found};

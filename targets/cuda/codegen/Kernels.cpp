@@ -220,9 +220,6 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
 constexpr llvm::StringLiteral kForms = "plan.one_row_forms";
 constexpr llvm::StringLiteral kOverlaps = "plan.overlaps";
 
-// Threads that a multiprocessor is to have of a product for one row.
-constexpr int64_t kBusyThreads = 1024;
-
 // Adds the kernels of the dispatches' other forms, and says what these are.
 // Their attributes go to `all`.
 LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) {
@@ -238,7 +235,6 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
   SmallVector<Attribute> list;
   for (auto [i, form] : llvm::enumerate(forms)) {
     std::string name;
-    int64_t atOnce = 0;
     if (form.isProduct) {
       plan::KernelOp kernel = kernelOf(i), prologue;
       name = kernel.getSymName().str() + "_one";
@@ -248,11 +244,8 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
       }
       int64_t threads = threadsOf(opOf(kernel));
       auto [entry, isNew] = all.try_emplace(name, Numbers{{kThreads, threads}});
-      // Memory is kept busy by many warps, not by many registers of few.
-      if (form.takesTurns)
-        atOnce = kBusyThreads / threads;
-      if (isNew && atOnce)
-        entry->second.emplace_back(kBlocksAtOnce, atOnce);
+      if (isNew && form.atOnce)
+        entry->second.emplace_back(kBlocksAtOnce, form.atOnce);
       if (isNew && failed(makeOneRow(name, kernel, prologue, threads, overlaps)))
         return failure();
     }
@@ -261,7 +254,7 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
         {builder.getI64IntegerAttr(form.isOther() ? int64_t(extent) : 0),
          builder.getI64IntegerAttr(form.skipped), builder.getStringAttr(name),
          builder.getI64IntegerAttr(form.prologue + 1), builder.getI64IntegerAttr(form.units),
-         builder.getI64IntegerAttr(atOnce)}));
+         builder.getI64IntegerAttr(form.atOnce)}));
   }
   module->setAttr(kForms, builder.getArrayAttr(list));
   return success();
@@ -369,8 +362,8 @@ FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std
     for (auto form : list.getAsRange<ArrayAttr>()) {
       auto number = [&](size_t i) { return uint32_t(cast<IntegerAttr>(form[i]).getInt()); };
       llvm::StringRef name = cast<StringAttr>(form[2]).getValue();
-      forms.push_back(
-          {number(0), number(1), name.empty() ? 0 : kernelOf(name), number(3), number(4), number(5)});
+      forms.push_back({number(0), number(1), name.empty() ? 0 : kernelOf(name), number(3),
+                       number(4), number(5)});
     }
   for (const OneRowForm &form : forms) {
     size_t at = section.record(form);

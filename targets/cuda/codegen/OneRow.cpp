@@ -65,6 +65,11 @@ int64_t unitsOf(const Dispatch &one) {
   return matmul ? oneRowUnits(matmul) : one.dispatch.getUnits();
 }
 
+int64_t atOnceOf(Operation *op) {
+  auto matmul = dyn_cast<pack::MatmulOp>(op);
+  return matmul ? oneRowAtOnce(matmul) : 0;
+}
+
 class Chooser {
 public:
   explicit Chooser(ModuleOp module) {
@@ -79,8 +84,7 @@ public:
   std::vector<OneRowForm> run() {
     for (size_t i = 0; i < list.size(); ++i)
       if (activationsOf(list[i].op))
-        forms[i] = {false, true, -1, rowSetOf(list[i].op), unitsOf(list[i]),
-                    isa<pack::MatmulOp>(list[i].op)};
+        forms[i] = {false, true, -1, rowSetOf(list[i].op), unitsOf(list[i]), atOnceOf(list[i].op)};
     for (size_t i = 0; i < list.size(); ++i)
       if (auto quantize = dyn_cast<pack::QuantizeOp>(list[i].op))
         fuse(i, quantize);
@@ -91,15 +95,14 @@ private:
   void fuse(size_t number, pack::QuantizeOp quantize) {
     auto type = cast<pack::ActType>(quantize.getInto().getType());
     bool routed = quantize.getIndices() && isa<pack::RoutesType>(quantize.getIndices().getType());
-    if (quantize.getPerToken() != 1 || routed ||
-        pack::ActLayout(type).stride > kMostRecordBytes)
+    if (quantize.getPerToken() != 1 || routed || pack::ActLayout(type).stride > kMostRecordBytes)
       return;
     auto readers = readersOf(number, quantize);
     if (!readers || readers->empty())
       return;
     for (size_t reader : *readers)
       forms[reader].prologue = int64_t(number);
-    forms[number] = {true, false, -1, quantize.getRowSet(), 0, false};
+    forms[number] = {true, false, -1, quantize.getRowSet(), 0, 0};
   }
 
   // Dispatches that read what number `number` leaves; none if one of them can't

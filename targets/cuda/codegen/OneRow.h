@@ -21,8 +21,10 @@ struct OneRowForm {
   bool isProduct = false;
   int64_t prologue = -1;
   pack::RowSet rows = pack::RowSet::Tokens;
-  int64_t units = 0;       // of a product
-  bool takesTurns = false; // blocks take units in turn
+  int64_t units = 0; // of a product
+  // Of those blocks that take units in turn, so many of a multiprocessor at a time;
+  // 0: there is a block for each unit.
+  int64_t atOnce = 0;
 
   bool isOther() const { return skipped || isProduct; }
 };

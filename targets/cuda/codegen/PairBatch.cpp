@@ -1,6 +1,5 @@
 // Loads are ahead of their use: the first before the records are there, and in
-// long spans the next while one group of chunks is multiplied. Few registers are
-// spent on that, so that a multiprocessor has room for many warps.
+// long spans the next while one group of chunks is multiplied.
 
 #include "targets/cuda/codegen/PairBatch.h"
 
@@ -10,7 +9,7 @@ using namespace mlir;
 
 static constexpr int64_t kTile = PackedLayout::kTileRows;
 // Registers for weights on their way.
-static constexpr int64_t kWordsAhead = 24;
+static constexpr int64_t kWordsAhead = 48, kFewWordsAhead = 24;
 // Of the memory that a block may share.
 static constexpr int64_t kMostSlotBytes = 32 << 10;
 
@@ -33,16 +32,15 @@ struct Shares {
 
 } // namespace
 
-int64_t PairBatch::sharedBytes(const Block &block, int64_t tiles, bool oneRecord,
-                               int64_t columns) {
+int64_t PairBatch::sharedBytes(const Block &block, int64_t tiles, bool oneRecord, int64_t columns) {
   Shares shares(block, tiles, oneRecord, columns);
   return 4 * shares.slots * shares.records * shares.rows;
 }
 
 PairBatch::PairBatch(Block &block, int64_t tiles, bool oneRecord, pack::WeightType type,
-                     pack::ActType act, Value memory)
+                     pack::ActType act, Value memory, bool fewRegisters)
     : block(block), k(block.k), dot(block, type, act, oneRecord), spans(type.getCols()),
-      tiles(tiles), sums(memory) {
+      tiles(tiles), fewRegisters(fewRegisters), sums(memory) {
   Shares shares(block, tiles, oneRecord, type.getCols());
   records = shares.records;
   parts = shares.parts;
@@ -50,7 +48,13 @@ PairBatch::PairBatch(Block &block, int64_t tiles, bool oneRecord, pack::WeightTy
 }
 
 int64_t PairBatch::ahead() const {
-  return std::clamp<int64_t>(kWordsAhead / dot.words(), 1, spans.chunksEach());
+  auto fitting = [&](int64_t words) {
+    return std::clamp<int64_t>(words / dot.words(), 1, spans.chunksEach());
+  };
+  int64_t chunks = fitting(fewRegisters ? kFewWordsAhead : kWordsAhead);
+  // Where they are not all, as many are on their way while these are used.
+  return chunks == spans.chunksEach() ? chunks
+                                      : fitting((fewRegisters ? kFewWordsAhead : kWordsAhead) / 2);
 }
 
 Value PairBatch::firstPair() const {
@@ -83,6 +87,9 @@ PairBatch::Values PairBatch::load(Value tile, Value span, Value group) const {
     Values one = dot.fetch(tile, chunk);
     words.append(one.begin(), one.end());
   }
+  // Assemblers move loads to where they are used, but not across this, which costs
+  // nothing after the first time.
+  block.awaitInputs();
   return words;
 }
 
@@ -96,7 +103,8 @@ void PairBatch::add(ArrayRef<Value> words, Value span, Value group,
 }
 
 PairBatch::Values PairBatch::sumSpan(Value tile, Value span, Values words,
-                                     llvm::function_ref<Value(Value)> record) const {
+                                     llvm::function_ref<Value(Value)> record,
+                                     llvm::function_ref<void()> beforeLast) const {
   Values totals(PairDot::kRows * dot.columns(), k.zero(k.f32()));
   Value last = k.constI64(groups() - 1);
   if (groups() > 1) {
@@ -113,6 +121,8 @@ PairBatch::Values PairBatch::sumSpan(Value tile, Value span, Values words,
     totals.assign(carried.begin() + words.size(), carried.end());
     std::copy_n(carried.begin(), words.size(), words.begin());
   }
+  if (beforeLast)
+    beforeLast();
   add(words, span, last, record, totals);
   return totals;
 }
@@ -135,12 +145,15 @@ void PairBatch::keep(const Values &totals, Value slot, Value pair) {
 }
 
 void PairBatch::computePair(TileAt tileAt, Value pair, Value count,
-                            llvm::function_ref<Value(Value)> record, const Values &fetched) {
+                            llvm::function_ref<Value(Value)> record, const Values &fetched,
+                            llvm::function_ref<void()> beforeLast) {
   Value tile = tileAt(tileOf(pair, count)), zero = k.constI64(0), end = k.constI64(spans.count());
   Value first = parts == 1 ? zero : part();
   Values words = fetched;
   if (words.empty())
     words = load(tile, k.min(first, k.add(end, -1)), zero);
+  if (isEven())
+    return keep(sumSpan(tile, first, words, record, beforeLast), first, pair);
   if (parts > 1) {
     k.ifThen(k.less(first, end), [&] { keep(sumSpan(tile, first, words, record), first, pair); });
     if (parts < spans.count())
@@ -169,9 +182,13 @@ PairBatch::Values PairBatch::fetch(TileAt tileAt, Value count) {
 }
 
 void PairBatch::compute(TileAt tileAt, Value count, llvm::function_ref<Value(Value)> record,
-                        const Values &words) {
+                        const Values &words, llvm::function_ref<void()> beforeLast) {
+  if (isEven())
+    return computePair(tileAt, k.constI64(0), count, record, words, beforeLast);
   Value present = k.div(k.add(count, 1), 2);
-  auto computeOne = [&](Value pair) { computePair(tileAt, pair, count, record, words); };
+  auto computeOne = [&](Value pair) { computePair(tileAt, pair, count, record, words, {}); };
+  if (beforeLast)
+    beforeLast();
   if (pairs() <= together()) {
     Value pair = firstPair();
     k.ifThen(k.less(pair, present), [&] { computeOne(pair); });

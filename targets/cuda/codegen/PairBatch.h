@@ -16,8 +16,9 @@ public:
 
   // For up to `tiles` tiles at a time, and one record or up to PairDot::kRecords.
   // `memory`: sharedBytes that the block shares, which batches can take in turn.
+  // `fewRegisters`: loads are less far ahead of their use.
   PairBatch(Block &block, int64_t tiles, bool oneRecord, pack::WeightType type, pack::ActType act,
-            Value memory);
+            Value memory, bool fewRegisters);
   static int64_t sharedBytes(const Block &block, int64_t tiles, bool oneRecord, int64_t columns);
 
   // Begins to load the first weights of products that a later compute is to make;
@@ -26,8 +27,10 @@ public:
   Values fetch(TileAt tileAt, Value count);
   // Leaves the products of `count` tiles with the records at `record(i)`, for any
   // i below PairDot::kRecords. All threads call it; a barrier is still needed.
+  // `beforeLast` is called once, outside of branches, where it is best to begin
+  // with loads for later.
   void compute(TileAt tileAt, Value count, llvm::function_ref<Value(Value i)> record,
-               const Values &words = {});
+               const Values &words = {}, llvm::function_ref<void()> beforeLast = {});
   // Other memory for the products from here on.
   void setMemory(Value memory) { sums = memory; }
   // Of row `row` of the tiles and record number `record`, after compute and a
@@ -50,17 +53,20 @@ private:
   Values load(Value tile, Value span, Value group) const;
   void add(llvm::ArrayRef<Value> words, Value span, Value group,
            llvm::function_ref<Value(Value)> record, Values &totals) const;
-  Values sumSpan(Value tile, Value span, Values words,
-                 llvm::function_ref<Value(Value)> record) const;
+  Values sumSpan(Value tile, Value span, Values words, llvm::function_ref<Value(Value)> record,
+                 llvm::function_ref<void()> beforeLast = {}) const;
   void keep(const Values &totals, Value slot, Value pair);
-  void computePair(TileAt tileAt, Value pair, Value count,
-                   llvm::function_ref<Value(Value)> record, const Values &fetched);
+  void computePair(TileAt tileAt, Value pair, Value count, llvm::function_ref<Value(Value)> record,
+                   const Values &fetched, llvm::function_ref<void()> beforeLast);
+  // Whether each warp has one span of one pair.
+  bool isEven() const { return pairs() == 1 && parts == block.warps() && parts == spans.count(); }
 
   Block &block;
   KernelBuilder &k;
   PairDot dot;
   Spans spans;
   int64_t tiles, records;
+  bool fewRegisters;
   // Warps that share a pair; where there are several, sums of spans have slots.
   int64_t parts, slots;
   Value sums; // [record][slot][row]

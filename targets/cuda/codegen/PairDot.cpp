@@ -117,8 +117,13 @@ PairDot::Words PairDot::read(Value inUnit, Reader reader) const {
   return words;
 }
 
-int64_t PairDot::words() const {
-  int64_t count = kRows * layout.planes.size() * (wordWeights == 4 ? 4 : 2);
+int64_t PairDot::words(pack::WeightType type) {
+  const FormatSpec &format = *findFormat(type.getFormat().getValue());
+  return words(format, PackedLayout(format));
+}
+
+int64_t PairDot::words(const FormatSpec &format, const PackedLayout &layout) {
+  int64_t count = kRows * layout.planes.size() * (wordWeightsOf(layout) == 4 ? 4 : 2);
   bool each = format.blockWeights == 32 && format.scaleKind == ScaleKind::Half;
   if (format.scaleKind != ScaleKind::PerSub)
     count += (each ? 4 : 2) * (format.hasMin ? 2 : 1);

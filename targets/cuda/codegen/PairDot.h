@@ -35,7 +35,8 @@ public:
   int64_t columns() const { return oneRecord ? 1 : 2; }
 
   // Registers that a chunk takes.
-  int64_t words() const;
+  int64_t words() const { return words(format, layout); }
+  static int64_t words(pack::WeightType type);
   // Chunk `chunk` of the lane's tile, which is at `tile`, as 32-bit words.
   Values fetch(Value tile, Value chunk) const;
   // Adds a chunk's terms, times `valid` (1 or 0; null: 1), to sums[row * columns()
@@ -44,6 +45,7 @@ public:
            llvm::function_ref<Value(Value i)> record, Values &sums) const;
 
 private:
+  static int64_t words(const FormatSpec &format, const PackedLayout &layout);
   // Hands out words in the order in which they are asked for; `offset` is from
   // the start of the unit.
   using Reader = llvm::function_ref<Values(Value offset, int64_t words)>;

@@ -6,6 +6,7 @@
 #include "targets/cuda/codegen/PairProducts.h"
 #include "targets/cuda/codegen/Epilogue.h"
 #include "targets/cuda/codegen/HeadFinish.h"
+#include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/PairBatch.h"
 #include <numeric>
 
@@ -17,6 +18,9 @@ namespace {
 
 constexpr int64_t kTile = PackedLayout::kTileRows;
 constexpr int64_t kRecords = PairDot::kRecords;
+// Of a large GPU, and the threads of one that leave registers enough for loads
+// that are far ahead.
+constexpr int64_t kMultiprocessors = 132, kThreadsAtOnce = 512;
 
 pack::WeightType typeOf(Value operand) { return cast<pack::WeightType>(operand.getType()); }
 int64_t tilesOf(pack::WeightType type) { return llvm::divideCeil(type.getRows(), kTile); }
@@ -117,8 +121,7 @@ struct PairedMatmul {
     block.forThreads(records * stored, [&](Value i) {
       Value inPair = k.rem(i, stored), record = k.div(i, stored), token = k.add(first, record);
       Value row = k.add(k.mul(tile, kTile), inPair);
-      Value inside =
-          k.andBits(k.less(row, k.constI64(matrix.type.getRows())), k.less(token, rows));
+      Value inside = k.andBits(k.less(row, k.constI64(matrix.type.getRows())), k.less(token, rows));
       k.ifThen(inside, [&] {
         Value y = biased(batch.product(record, inPair), matrix.number, row), up;
         if (gated)
@@ -131,7 +134,8 @@ struct PairedMatmul {
 
   // All rows of activations with the tiles from `tile` on.
   void emitRows(const Matrix &matrix, Value tile) {
-    PairBatch batch(block, 2, /*oneRecord=*/false, matrix.type, act, memory);
+    PairBatch batch(block, 2, /*oneRecord=*/false, matrix.type, act, memory,
+                    /*fewRegisters=*/true);
     k.loop(k.constI64(0), rows, kRecords, [&](Value first) {
       batch.compute([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile),
                     [&](Value i) { return recordAt(first, i); });
@@ -141,31 +145,47 @@ struct PairedMatmul {
     });
   }
 
-  // Every block takes units in turn; while one is stored, weights of the next are
-  // on their way, and its products go to other memory.
+  // One pair's products with the record, stored. `words`: of its first weights.
+  void emitUnit(PairBatch &batch, const Matrix &matrix, Value unit, const Block::Values &words,
+                llvm::function_ref<void()> beforeLast) {
+    Value tile = k.mul(unit, tilesOfUnit(op)), old = before(matrix, tile);
+    batch.compute([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile),
+                  [&](Value) { return block.address(op.getAct()); }, words, beforeLast);
+    block.barrier();
+    store(batch, matrix, tile, k.constI64(0), 1, old);
+  }
+
+  // Every block takes units in turn. Where there are several for each, weights of
+  // the next are on their way while one is finished and stored, and its products
+  // go to other memory.
   void emitOneRow(const Matrix &matrix) {
-    PairBatch batch(block, 2, /*oneRecord=*/true, matrix.type, act, memory);
-    int64_t units = llvm::divideCeil(matrix.tiles(), tilesOfUnit(op));
-    int64_t bytes = PairBatch::sharedBytes(block, 2, true, act.getWidth());
+    int64_t units = oneRowUnits(op);
+    bool many = units > kMultiprocessors * oneRowAtOnce(op);
+    PairBatch batch(block, 2, /*oneRecord=*/true, matrix.type, act, memory, many);
     auto fetch = [&](Value unit) {
       Value tile = k.mul(k.min(unit, k.constI64(units - 1)), tilesOfUnit(op));
       return batch.fetch([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile));
     };
-    Block::Values carried = fetch(block.unit);
+    Block::Values first = fetch(block.unit);
     block.prepare();
-    carried.push_back(memory);
-    carried.push_back(k.at(memory, bytes));
-    Value step = numberOfBlocks();
-    k.loop(block.unit, k.constI64(units), step, carried, [&](Value unit, ArrayRef<Value> values) {
-      Value tile = k.mul(unit, tilesOfUnit(op)), here = values[values.size() - 2];
-      Value there = values.back(), old = before(matrix, tile);
+    Value step = numberOfBlocks(), end = k.constI64(units);
+    if (!many) {
+      emitUnit(batch, matrix, block.unit, first, {});
+      k.loop(k.add(block.unit, step), end, step, {}, [&](Value unit, ArrayRef<Value>) {
+        block.barrier();
+        emitUnit(batch, matrix, unit, fetch(unit), {});
+        return Block::Values();
+      });
+      return;
+    }
+    int64_t bytes = PairBatch::sharedBytes(block, 2, true, act.getWidth());
+    first.push_back(memory);
+    first.push_back(k.at(memory, bytes));
+    k.loop(block.unit, end, step, first, [&](Value unit, ArrayRef<Value> values) {
+      Value here = values[values.size() - 2], there = values.back();
+      Block::Values next, words(values.drop_back(2));
       batch.setMemory(here);
-      batch.compute([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile),
-                    [&](Value) { return block.address(op.getAct()); },
-                    Block::Values(values.drop_back(2)));
-      Block::Values next = fetch(k.add(unit, step));
-      block.barrier();
-      store(batch, matrix, tile, k.constI64(0), 1, old);
+      emitUnit(batch, matrix, unit, words, [&] { next = fetch(k.add(unit, step)); });
       next.push_back(there);
       next.push_back(here);
       return next;
@@ -193,8 +213,8 @@ struct PairedMatmul {
           return emitRows(matrix, tile);
         k.ifThen(k.equal(k.rem(tile, 2), k.constI64(0)), [&] { emitRows(matrix, tile); });
       };
-      Value inside = k.andBits(k.lessEqual(k.constI64(0), tile),
-                               k.less(tile, k.constI64(matrix.tiles())));
+      Value inside =
+          k.andBits(k.lessEqual(k.constI64(0), tile), k.less(tile, k.constI64(matrix.tiles())));
       if (matricesOf(op) == 1)
         emitHere();
       else
@@ -216,10 +236,10 @@ struct PairedHeads {
   Value heads;  // dim floats a warp, of the head that it finishes
 
   PairedHeads(Block &block, pack::MatmulHeadsOp op)
-      : block(block), op(op), k(block.k), act(cast<pack::ActType>(op.getAct().getType())), dim(op.getHeadDim()),
-        groupRows(std::lcm(dim, kTile)), finisher(block, op),
-        memory(block.shared(PairBatch::sharedBytes(block, groupRows / kTile, block.oneRow,
-                                                   act.getWidth()))),
+      : block(block), op(op), k(block.k), act(cast<pack::ActType>(op.getAct().getType())),
+        dim(op.getHeadDim()), groupRows(std::lcm(dim, kTile)), finisher(block, op),
+        memory(block.shared(
+            PairBatch::sharedBytes(block, groupRows / kTile, block.oneRow, act.getWidth()))),
         heads(k.at(block.shared(4 * dim * block.warps()), k.mul(block.warp, 4 * dim))) {}
 
   // Group `group` of a matrix.
@@ -231,7 +251,8 @@ struct PairedHeads {
     Value present =
         k.min(k.constI64(groupHeads), k.sub(k.constI64(type.getRows() / dim), firstHead));
     Value rows = block.rowCount(pack::RowSet::Tokens);
-    PairBatch batch(block, groupTiles, block.oneRow, type, act, memory);
+    PairBatch batch(block, groupTiles, block.oneRow, type, act, memory,
+                    /*fewRegisters=*/!block.oneRow);
     auto tileAt = [&](Value i) {
       return k.at(block.address(op.getWeights()[matrix]),
                   k.mul(k.add(firstTile, i), tileBytes(type)));
@@ -289,6 +310,10 @@ bool isPaired(pack::MatmulOp op) {
 }
 
 bool isPaired(pack::MatmulHeadsOp op) { return allPaired(op.getWeights(), op.getAct()); }
+
+int64_t oneRowAtOnce(pack::MatmulOp op) {
+  return std::max<int64_t>(1, kThreadsAtOnce / threadsOf(op));
+}
 
 int64_t oneRowUnits(pack::MatmulOp op) {
   if (!isPaired(op) || matricesOf(op) != 1)

@@ -189,7 +189,8 @@ void RecordWriter::writeCodes(Value i, ArrayRef<Value> values, Value factor, Val
   Value half = over(total, lanes16, /*isMax=*/false);
   Value all = k.add(half, block.exchange(half, lanes16));
   auto first = [&](int64_t weights) {
-    return k.andBits(k.equal(k.rem(i, weights), k.constI64(0)), k.less(i, k.constI64(fields.padded)));
+    return k.andBits(k.equal(k.rem(i, weights), k.constI64(0)),
+                     k.less(i, k.constI64(fields.padded)));
   };
   if (!type.getCorr16().empty())
     k.ifThen(first(16), [&] {
@@ -207,9 +208,8 @@ void RecordWriter::writeCodes(Value i, ArrayRef<Value> values, Value factor, Val
 void RecordWriter::writeBlocks32(Value i, int64_t turn) {
   Values four = values(i, turn, kFour);
   Value amax = over(magnitude(four), kBlock / kFour, /*isMax=*/true), scale = stepOf(amax);
-  k.ifThen(k.equal(k.rem(block.lane, kBlock / kFour), k.constI64(0)), [&] {
-    inside(i, [&] { storeWord(scale, fields.scales, k.div(i, kBlock)); });
-  });
+  k.ifThen(k.equal(k.rem(block.lane, kBlock / kFour), k.constI64(0)),
+           [&] { inside(i, [&] { storeWord(scale, fields.scales, k.div(i, kBlock)); }); });
   writeCodes(i, four, perStep(amax), scale);
 }
 

@@ -13,7 +13,8 @@ public:
   using Value = mlir::Value;
   using Values = KernelBuilder::Values;
 
-  RecordWriter(Block &block, pack::ActType type) : block(block), k(block.k), type(type), fields(type) {}
+  RecordWriter(Block &block, pack::ActType type)
+      : block(block), k(block.k), type(type), fields(type) {}
 
   // `norm`: of root-mean-square normalization, null for none. What is known
   // before the row is there: may be called before Block::awaitInputs.

@@ -118,8 +118,7 @@ TEST_F(ContextTest, GivesTheLowestOfTheBestOfEachRow) {
   create(2, 400, 1);
   std::vector<int32_t> best(ids.size(), -2);
   const izh_input input = inputOf(sequence(), ids, 300);
-  ASSERT_EQ(izh_context_run_best(context, &input, 1, best.data(), &error), IZH_OK)
-      << error.message;
+  ASSERT_EQ(izh_context_run_best(context, &input, 1, best.data(), &error), IZH_OK) << error.message;
   int32_t sum = 0;
   for (size_t row = 0; row < ids.size(); ++row) {
     sum += ids[row];
