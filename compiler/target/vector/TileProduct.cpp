@@ -49,9 +49,7 @@ TileProduct::Values TileProduct::zeros(int64_t count) {
 void TileProduct::fetchAhead(int64_t rows, Value place, int64_t count) {
   if (frame.machine.prefetchRows == 0 || rows < frame.machine.prefetchRows)
     return;
-  // With few rows all time goes into waiting for memory, so lines are fetched
-  // to where they are read, for one use; a pass of many takes longer a line.
-  bool few = rows < 4;
+  bool few = rows < frame.machine.nearRows;
   int64_t distance = few ? 2304 : 8192;
   auto number = [&](int32_t value) { return k.builder.getI32IntegerAttr(value); };
   for (int64_t line = 0; line < count; line += 64)
