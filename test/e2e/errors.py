@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import gguf as gguf_file
+import make_folder
 import make_gguf
 from harness import Skip, expect
 
@@ -61,6 +62,21 @@ def outputs(tools, gguf, artifact):
         before = path.read_bytes()
         tools.refused("izh-rt", "logits", artifact, "--tokens", ids, "-o", path, says=[path.name], status=2)
         expect(path.read_bytes() == before, f"{path} was overwritten")
+    folder, text = tools.work / "inputs", tools.work / "inputs.txt"
+    floats = tools.work / "floats.gguf"
+    make_gguf.make([str(floats), *SIZES, "--kind=f16"])
+    make_folder.make(floats, folder, "llama")
+    text.write_text("once upon a time")
+    for path in (folder / "config.json", folder / "tokenizer.json", *folder.glob("*.safetensors")):
+        before = path.read_bytes()
+        tools.refused("izhc", "compile", folder, "--target=reference", "-o", path, says=["-o", path.name], status=2)
+        expect(path.read_bytes() == before, f"{path} was overwritten")
+    for command in (("calibrate", gguf, "-f", text, "-o", text), ("check", gguf, folder, "-f", text, "--svg", text),
+                    ("compile", gguf, "--quant=q4_0", "--imatrix", text, "-o", text)):
+        tools.refused("izhc", *command, says=["inputs.txt is one of the inputs"], status=2)
+    expect(text.read_text() == "once upon a time", "the text was overwritten")
+    tools.call("izhc", "compile", folder, "--target=reference", "-o", folder / "inputs.izh")
+    tools.call("izhc", "compile", folder, "--target=reference", "-o", folder / "inputs.izh")
     link.unlink(missing_ok=True)
     target.write_bytes(b"old")
     link.symlink_to(target.name)

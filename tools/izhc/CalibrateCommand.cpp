@@ -69,7 +69,7 @@ static llvm::Error run(const CalibrateArguments &arguments) {
 }
 
 int calibrate(const CalibrateArguments &arguments) {
-  if (llvm::Error error = checkOutput(arguments.model, arguments.output))
+  if (llvm::Error error = checkOutput({arguments.model, arguments.textFile}, arguments.output))
     return report(std::move(error), kWrongUsage);
   if (llvm::Error error = run(arguments))
     return report(std::move(error));

@@ -240,6 +240,11 @@ llvm::Error writePlot(const std::string &path, const Models &models,
 } // namespace
 
 int check(const CheckArguments &arguments) {
+  llvm::SmallVector<llvm::StringRef> inputs(arguments.models.begin(), arguments.models.end());
+  inputs.push_back(arguments.textFile);
+  if (!arguments.plot.empty())
+    if (llvm::Error error = checkOutput(inputs, arguments.plot, "--svg"))
+      return report(std::move(error), kWrongUsage);
   auto models = openAll(arguments);
   if (!models)
     return report(models.takeError());

@@ -24,7 +24,7 @@ static llvm::Error run(const ExportArguments &arguments) {
 }
 
 int exportModel(const ExportArguments &arguments) {
-  if (llvm::Error error = checkOutput(arguments.file, arguments.output))
+  if (llvm::Error error = checkOutput({arguments.file}, arguments.output))
     return report(std::move(error), kWrongUsage);
   if (llvm::Error error = run(arguments))
     return report(std::move(error));

@@ -6,6 +6,7 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdio>
@@ -65,15 +66,34 @@ int report(llvm::Error error, int status) {
   return status;
 }
 
-llvm::Error checkOutput(llvm::StringRef model, llvm::StringRef output) {
+// Whether `output`, which exists, lies in the folder `input` and isn't of a kind
+// that izhc writes.
+static bool isPartOf(llvm::StringRef input, llvm::StringRef output) {
+  namespace path = llvm::sys::path;
+  llvm::SmallString<128> folder(output), end;
+  if (!llvm::sys::fs::is_directory(input) || llvm::sys::fs::make_absolute(folder))
+    return false;
+  end = path::extension(output);
+  path::remove_filename(folder);
+  return llvm::sys::fs::equivalent(input, folder) && end != ".izh" && end != ".gguf" &&
+         end != ".svg";
+}
+
+llvm::Error checkOutput(llvm::ArrayRef<llvm::StringRef> inputs, llvm::StringRef output,
+                        llvm::StringRef flag) {
   namespace fs = llvm::sys::fs;
   if (fs::is_directory(output))
-    return makeError("-o {0} is a folder, but the name of a file is needed", output);
-  if (fs::exists(output) && fs::equivalent(model, output))
-    return makeError("-o {0} is the model itself: name another file with -o", output);
+    return makeError("{0} {1} is a folder, but the name of a file is needed", flag, output);
+  if (!fs::exists(output))
+    return llvm::Error::success();
+  for (llvm::StringRef input : inputs)
+    if (!input.empty() && (fs::equivalent(input, output) || isPartOf(input, output)))
+      return makeError("{0} {1} is {2}: name another file with {0}", flag, output,
+                       input == inputs[0] && fs::equivalent(input, output) ? "the model itself"
+                                                                           : "one of the inputs");
   // The finished file takes the name, which would do away with a device.
-  if (fs::exists(output) && !fs::is_regular_file(output))
-    return makeError("-o {0} is a device or a pipe, but an artifact needs a file", output);
+  if (!fs::is_regular_file(output))
+    return makeError("{0} {1} is a device or a pipe, but a file is needed", flag, output);
   return llvm::Error::success();
 }
 

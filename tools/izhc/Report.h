@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tools/izhc/Commands.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
@@ -13,8 +14,11 @@ namespace izhc::tool {
 // Prints the sentence of `error` and returns `status`.
 int report(llvm::Error error, int status = kFailed);
 
-// Fails with a sentence where `output` can't become a new file made from `input`.
-llvm::Error checkOutput(llvm::StringRef input, llvm::StringRef output);
+// Fails with a sentence where `output`, which `flag` names, can't become a new
+// file made from `inputs`: files, folders of models, or empty names. What lies in
+// a folder of a model and isn't made by izhc is an input too.
+llvm::Error checkOutput(llvm::ArrayRef<llvm::StringRef> inputs, llvm::StringRef output,
+                        llvm::StringRef flag = "-o");
 
 // "12.3 MB", in powers of ten.
 std::string megabytes(uint64_t bytes);
