@@ -1,6 +1,7 @@
 // Units are placed depth first, so that the letters of a word lie near each
-// other. Only the first few free places are tried before the array grows: with
-// the rest filled by units with one child, little is wasted.
+// other. Only the first few free places are tried before the array grows, and a
+// place that didn't fit several times is tried no more: so placing a unit takes
+// a bounded time, and few places are never filled.
 
 #include "compiler/tokenizers/ByteTrie.h"
 #include "runtime/schema/byte_trie.h"
@@ -13,6 +14,7 @@ namespace schema = izh::schema;
 namespace {
 
 constexpr unsigned kMaxTries = 32;
+constexpr uint8_t kMaxMisses = 8;
 
 class TrieBuilder {
 public:
@@ -71,13 +73,16 @@ private:
   }
 
   bool findBase(uint32_t &base) {
-    uint32_t place = firstFree;
-    for (unsigned tries = 0; tries < kMaxTries && place != kNone; ++tries) {
+    uint32_t next = firstFree;
+    for (unsigned tries = 0; tries < kMaxTries && next != kNone; ++tries) {
+      uint32_t place = next;
+      next = nextFree[place];
       base = place ^ children.front().byte;
       if (base != 0 && !bases[base] &&
           llvm::all_of(children, [&](const Child &child) { return isFree[base ^ child.byte]; }))
         return true;
-      place = nextFree[place];
+      if (++misses[place] == kMaxMisses)
+        unlink(place);
     }
     base = uint32_t(units.size());
     return grow();
@@ -91,6 +96,7 @@ private:
     units.resize(end);
     bases.resize(end);
     isFree.resize(end, true);
+    misses.resize(end);
     for (uint32_t i = begin; i < end; ++i) {
       previousFree.push_back(i == begin ? lastFree : i - 1);
       nextFree.push_back(i + 1 == end ? kNone : i + 1);
@@ -102,6 +108,11 @@ private:
 
   void take(uint32_t unit) {
     isFree[unit] = false;
+    if (misses[unit] < kMaxMisses)
+      unlink(unit);
+  }
+
+  void unlink(uint32_t unit) {
     uint32_t before = previousFree[unit], behind = nextFree[unit];
     (before == kNone ? firstFree : nextFree[before]) = behind;
     (behind == kNone ? lastFree : previousFree[behind]) = before;
@@ -117,6 +128,8 @@ private:
   uint32_t mostUnits;
   std::vector<uint64_t> units;
   std::vector<bool> isFree, bases;
+  // How often a free place didn't fit; from kMaxMisses on it is in no list.
+  std::vector<uint8_t> misses;
   std::vector<uint32_t> previousFree, nextFree;
   uint32_t firstFree = kNone, lastFree = kNone;
   llvm::SmallVector<Node> stack;

@@ -65,11 +65,16 @@ private:
     JsonFields fields(*step);
     llvm::StringRef type = fields.text("type");
     if (type == "Sequence") {
+      bool found = false;
       for (const char *list : {"normalizers", "pretokenizers", "processors", "decoders"})
-        if (const Json *steps = fields.value(list))
+        if (const Json *steps = fields.value(list)) {
+          found |= steps->isArray();
           for (const Json &one : steps->items())
             if (llvm::Error error = each(&one, read))
               return error;
+        }
+      if (!found)
+        return unknown(type, "without a list of steps");
     } else if (llvm::Error error = (this->*read)(fields, type)) {
       // A field of the wrong kind comes first: it may be why.
       if (fields.wrongKind().empty())

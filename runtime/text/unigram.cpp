@@ -12,21 +12,25 @@
 namespace izh {
 namespace {
 
-// Bytes of token starts that are looked at in all; beyond them the vocabulary
-// is made to be slow.
-constexpr uint64_t kMaxLooks = uint64_t{1} << 30;
+// Bytes of token starts that are looked at in all, and how many more for each
+// byte of the text; beyond them text and vocabulary were made to be slow.
+constexpr uint64_t kMaxLooks = uint64_t{1} << 28;
+constexpr uint64_t kMaxLooksPerByte = 16;
 
 class PathFinder {
  public:
-  PathFinder(const TokenizerView& view, EncodeScratch* scratch)
-      : view_(view), best_(scratch->best), symbols_(scratch->symbols) {}
+  PathFinder(const TokenizerView& view, uint32_t bytes, EncodeScratch* scratch)
+      : view_(view),
+        most_looks_(kMaxLooks + kMaxLooksPerByte * bytes),
+        best_(scratch->best),
+        symbols_(scratch->symbols) {}
 
   // False if there is no memory or too much to look at.
   bool encode(const uint8_t* text, uint32_t bytes, Array<int32_t>* ids) {
     return find(text, bytes) && write(text, bytes, ids);
   }
 
-  uint64_t looks = 0;
+  bool gave_up() const { return looks_ > most_looks_; }
 
  private:
   void offer(uint32_t from, uint32_t to, double score, int32_t id) {
@@ -41,12 +45,12 @@ class PathFinder {
     for (uint32_t at = 0; at < bytes;) {
       const uint32_t length = utf8_step(text + at, bytes - at).length;
       bool whole = false;
-      looks += find_pieces(view_, text + at, bytes - at, [&](size_t size, int32_t id) {
+      looks_ += find_pieces(view_, text + at, bytes - at, [&](size_t size, int32_t id) {
         whole |= size == length;
         offer(at, at + static_cast<uint32_t>(size), view_.score(static_cast<uint32_t>(id)), id);
       });
       if (!whole) offer(at, at + length, view_.unknown_score, -1);
-      if (looks > kMaxLooks) return false;
+      if (gave_up()) return false;
       at += length;
     }
     return true;
@@ -74,6 +78,7 @@ class PathFinder {
   }
 
   const TokenizerView& view_;
+  uint64_t looks_ = 0, most_looks_;
   Array<PathEnd>& best_;
   Array<Symbol>& symbols_;
 };
@@ -85,7 +90,7 @@ izh_status encode_unigram(const TokenizerView& view, const uint8_t* text, uint32
                           izh_error* error) {
   Array<uint8_t>& escaped = scratch->text;
   scratch->cache.prepare(bytes);
-  PathFinder finder(view, scratch);
+  PathFinder finder(view, bytes, scratch);
   const size_t first = ids->size();
   bool done = escape_spaces(text, bytes, prefix, &escaped);
   for (uint32_t begin = 0; done && begin < escaped.size();) {
@@ -102,7 +107,7 @@ izh_status encode_unigram(const TokenizerView& view, const uint8_t* text, uint32
     begin = end;
   }
   if (done) return IZH_OK;
-  if (finder.looks > kMaxLooks) {
+  if (finder.gave_up()) {
     return fail(error, IZH_LIMIT,
                 "the tokenizer gave up on the text: its tokens start alike over and over");
   }

@@ -132,6 +132,38 @@ TEST(LimitsTest, ManySpecialTokensInOneText) {
   EXPECT_EQ(ids[1], int32_t(10 + kTokens - 2));
 }
 
+TEST(LimitsTest, TriesOfTokensThatShareNothingStaySmall) {
+  // Long runs of the same few bytes: their places in the trie are much alike.
+  std::string added = list(2000, [](size_t i) {
+    std::string one = {char(0xe4), char(0xb8 + i / 64), char(0x80 + i % 64)}, text;
+    for (int k = 0; k < 80; ++k)
+      text += one;
+    return addedToken(10 + i, i < 448 ? text : "<" + std::to_string(i) + ">");
+  });
+  EXPECT_EQ(refusalOf(bytesJson(kBytes, added)), "");
+}
+
+TEST(LimitsTest, IdsWithoutTokensAreFew) {
+  EXPECT_EQ(refusalOf(bytesJson(kBytes, addedToken(60000, "<a>"))), "");
+  EXPECT_THAT(refusalOf(bytesJson(kBytes, addedToken(16000000, "<a>"))),
+              HasSubstr("no sensible id"));
+}
+
+TEST(LimitsTest, TextsThatGrowAndAreLookedThroughAreEnded) {
+  std::string pieces =
+      list(100, [](size_t i) { return R"([")" + std::string(i + 1, 'a') + R"(", -1])"; });
+  std::string json = unigramJson(pieces);
+  json.insert(1, R"("normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": ")" +
+                     std::string(16, 'a') + R"("}, )");
+  FolderFiles files;
+  files.add("tokenizer.json", json);
+  FolderTokenizer tokenizer(files);
+  ASSERT_EQ(tokenizer.refusal, "");
+  std::clock_t begin = std::clock();
+  EXPECT_THAT(tokenizer.failure(repeat("a")), HasSubstr("start alike"));
+  EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, 2 * kSeconds);
+}
+
 TEST(LimitsTest, TokensThatTakeTooLongToLookForAreRefused) {
   std::string tooLong(257, 'a');
   auto chain = [](size_t i) { return std::string(i + 1, 'a'); };

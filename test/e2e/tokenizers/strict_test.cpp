@@ -123,6 +123,8 @@ TEST(StrictTest, UnknownFieldsAndStepsAreErrors) {
   EXPECT_THAT(refusalOf(characters(steps("pre_tokenizer", R"({"type": "WhitespaceSplit"},
     {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"})"))),
               HasSubstr("Metaspace"));
+  EXPECT_THAT(refusalOf(bytes(kBytes + R"("normalizer": {"type": "Sequence"}, )")),
+              HasSubstr("without a list of steps"));
   // What is null is not there.
   EXPECT_EQ(
       refusalOf(bytes(kBytes, R"("dropout": null, "end_of_word_suffix": null, "later": null, )")),
