@@ -13,7 +13,7 @@
 namespace izh::rt {
 namespace {
 
-constexpr uint64_t kMostTokens = 1u << 24;
+constexpr uint64_t kMostTokens = 1u << 24, kMostBatch = 256;
 
 // One round a line of standard input, so that another engine can have its turn
 // between them. Every line is answered with speeds and the machine's limits of
@@ -21,7 +21,7 @@ constexpr uint64_t kMostTokens = 1u << 24;
 int serve(const izh_model *model, const izh_model_info &info, const BenchOptions &options,
           uint64_t threads, uint64_t depth, double loadMs) {
   Bench bench(options, info);
-  if (!bench.start(model, threads, depth) || !bench.feed(16))
+  if (!bench.start(model, threads, depth, 1) || !bench.feed(16))
     return kFailed;
   ModelWork work = modelWork(model);
   uint64_t bytes =
@@ -83,6 +83,9 @@ void declare(Arguments &arguments, BenchOptions &options) {
                     "tokens in the cache before those that are generated (0)");
   arguments.text("--contexts", "LIST", &options.contexts,
                  "several depths, one row each, for example 0,512,2048");
+  arguments.text("--batch", "LIST", &options.batches,
+                 "sequences that get a token each in every step, one row each: several users, or "
+                 "tokens that are guessed and checked (1)");
   arguments.text("--threads,-t", "LIST", &options.threads,
                  "numbers of threads, one row each (one a usable physical core)");
   arguments.integer("--ctx,-c", "N", &options.model.contextTokens, 1, 1u << 30,
@@ -103,8 +106,11 @@ std::string misfit(const BenchOptions &options) {
     return "--json, --markdown and --serve exclude each other";
   if (options.depth && !options.contexts.empty())
     return "--depth and --contexts exclude each other";
-  if (!options.generate && (options.sustain || !options.svg.empty()))
-    return "--sustain and --svg are about generated tokens, but -n is 0";
+  if (!options.generate &&
+      (options.sustain || !options.svg.empty() || !options.batches.empty()))
+    return "--sustain, --svg and --batch are about generated tokens, but -n is 0";
+  if (options.serve && !options.batches.empty())
+    return "--serve and --batch exclude each other";
   struct stat model, image;
   if (!options.svg.empty() && stat(options.model.file.c_str(), &model) == 0 &&
       stat(options.svg.c_str(), &image) == 0 && model.st_dev == image.st_dev &&
@@ -127,7 +133,7 @@ int writeFile(const std::string &path, const std::string &text) {
 bool sustain(const izh_model *model, const izh_model_info &info, const BenchOptions &options,
              uint64_t threads, uint64_t depth, bool quiet, BenchResult *result) {
   Bench bench(options, info);
-  if (!bench.start(model, threads, depth))
+  if (!bench.start(model, threads, depth, 1))
     return false;
   Sustained sustained;
   sustained.threads = bench.threads();
@@ -141,15 +147,21 @@ bool sustain(const izh_model *model, const izh_model_info &info, const BenchOpti
   return true;
 }
 
+// The rows that there are.
+struct Lists {
+  std::vector<uint64_t> threads, depths, batches;
+};
+
 int measure(const izh_model *model, const izh_model_info &info, const BenchOptions &options,
-            const std::vector<uint64_t> &threads, const std::vector<uint64_t> &depths,
-            double loadMs) {
+            const Lists &lists, double loadMs) {
   bool quiet = options.json || options.markdown;
   BenchResult result;
-  for (uint64_t one : threads) {
-    if (!measureRows(model, options, one, depths, loadMs, &result.rows, quiet ? nullptr : printRow))
-      return kFailed;
-    if (options.sustain && !sustain(model, info, options, one, depths[0], quiet, &result))
+  for (uint64_t one : lists.threads) {
+    for (uint64_t batch : lists.batches)
+      if (!measureRows(model, options, one, batch, lists.depths, loadMs, &result.rows,
+                       quiet ? nullptr : printRow))
+        return kFailed;
+    if (options.sustain && !sustain(model, info, options, one, lists.depths[0], quiet, &result))
       return kFailed;
   }
   uint32_t most = 1;
@@ -174,13 +186,16 @@ int benchCommand(int count, char **words) {
   int status;
   if (!arguments.parse(count, words, &status))
     return status;
-  std::vector<uint64_t> threads, depths;
-  if (!parseList(options.threads, 1, 1024, 0, &threads))
+  Lists lists;
+  if (!parseList(options.threads, 1, 1024, 0, &lists.threads))
     return arguments.misuse("--threads takes numbers from 1 to 1024 separated by commas, not '" +
                             options.threads + "'");
-  if (!parseList(options.contexts, 0, kMostTokens, options.depth, &depths))
+  if (!parseList(options.contexts, 0, kMostTokens, options.depth, &lists.depths))
     return arguments.misuse("--contexts takes numbers of tokens separated by commas, not '" +
                             options.contexts + "'");
+  if (!parseList(options.batches, 1, kMostBatch, 1, &lists.batches))
+    return arguments.misuse("--batch takes numbers from 1 to 256 separated by commas, not '" +
+                            options.batches + "'");
   if (std::string sentence = misfit(options); !sentence.empty())
     return arguments.misuse(sentence);
 
@@ -192,8 +207,8 @@ int benchCommand(int count, char **words) {
   izh_model_info info;
   izh_model_get_info(model.get(), &info);
   if (options.serve)
-    return serve(model.get(), info, options, threads[0], depths[0], loadMs);
-  return measure(model.get(), info, options, threads, depths, loadMs);
+    return serve(model.get(), info, options, lists.threads[0], lists.depths[0], loadMs);
+  return measure(model.get(), info, options, lists, loadMs);
 }
 
 } // namespace izh::rt

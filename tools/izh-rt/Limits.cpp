@@ -105,9 +105,10 @@ uint64_t cacheBytesRead(const izh_model_info &info, uint64_t tokens) {
          info.window_bytes_per_token * std::min<uint64_t>(tokens, info.window);
 }
 
-double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes) {
-  return atMost(limits, 1, double(bytes),
-                double(work.operationsPerToken) + double(work.operationsPerOutput));
+double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes,
+                         uint64_t batch) {
+  double operations = double(work.operationsPerToken) + double(work.operationsPerOutput);
+  return atMost(limits, double(batch), double(bytes), double(batch) * operations);
 }
 
 double predictPrompt(const MachineLimits &limits, const ModelWork &work, uint64_t tokens) {

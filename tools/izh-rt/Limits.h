@@ -35,9 +35,10 @@ struct MachineLimits {
 };
 
 // Tokens a second that a machine of these limits reaches if the slower of
-// memory and arithmetic takes all of the time. `bytes` are those of a token,
-// weights and cache.
-double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes);
+// memory and arithmetic takes all of the time. `bytes` are those of a step,
+// weights and cache, which generates a token of each of `batch` sequences.
+double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes,
+                         uint64_t batch);
 double predictPrompt(const MachineLimits &limits, const ModelWork &work, uint64_t tokens);
 
 // Measures with the same number of threads as a run, on the same cores, and as

@@ -8,6 +8,8 @@
 
 namespace izhc {
 
+class MatrixUnit;
+
 struct VectorMachine {
   int64_t lanes = 4; // 32-bit lanes of a vector: 4, 8 or 16
   FloatAbilities floats;
@@ -24,6 +26,8 @@ struct VectorMachine {
   int64_t vectorRegisters = 16;
   // The machine has pack.dot_pairs.
   bool pairDots = false;
+  // Null: the machine has none. With one, lanes are 16.
+  const MatrixUnit *matrix = nullptr;
   // Rows of activations that share one pass over a weight tile, largest first;
   // the last must be 1.
   llvm::SmallVector<int64_t, 4> tokenTiles = {1};

@@ -3,6 +3,7 @@
 #include "compiler/target/Emission.h"
 #include "compiler/target/Target.h"
 #include "compiler/target/vector/VectorLowering.h"
+#include "targets/x86/codegen/Amx.h"
 #include "targets/x86/codegen/LowerDot.h"
 #include "llvm/Support/TargetSelect.h"
 #include <mutex>
@@ -49,6 +50,11 @@ const Variant kVariants[] = {
      kAvx512 | bits(avx512bf16),
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx512bf16",
      "znver4", DotUnit::Vnni, 16, true, {8, 4, 2, 1}},
+    {"amx", "Sapphire Rapids and later (AMX with 8-bit integers)", 50,
+     kAvx512 | bits(avx512bf16, amxtile, amxint8),
+     "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx512bf16,"
+     "+amx-tile,+amx-int8",
+     "sapphirerapids", DotUnit::Vnni, 16, true, {8, 4, 2, 1}},
 };
 // clang-format on
 
@@ -69,6 +75,8 @@ public:
     machine.floats = {variant.modern, variant.modern};
     machine.vectorRegisters = variant.lanes == 16 ? 32 : 16;
     machine.pairDots = variant.features & bits(avx512bf16);
+    if (variant.features & bits(amxint8))
+      machine.matrix = &amxUnit();
     machine.unsignedDots = variant.dots == DotUnit::Vnni;
     machine.shufflesBytes = variant.dots != DotUnit::Sse2;
     // Cores without AVX-512 look less far ahead: one row of q4_0 reads memory
