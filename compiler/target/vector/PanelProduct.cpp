@@ -52,12 +52,10 @@ bool PanelProduct::serves(const VectorMachine &machine, const FormatSpec &format
 
 PanelProduct::PanelProduct(KernelFrame &frame, const FormatSpec &format, pack::ActType type,
                            int64_t cols, Value unpacking, Value scratch)
-    : k(frame.k), unit(*frame.machine.matrix),
-      reader(frame.k, format, frame.machine.lanes), type(type), act(type),
-      floats(k.vec(PackedLayout::kTileRows, k.f32())),
-      ints(k.vec(PackedLayout::kTileRows, k.i32())), cols(cols),
-      nested(format.blockWeights == 256), hasScales(!nested || reader.hasSubs()),
-      grouped(type.getKind() == pack::ActKind::Block256),
+    : k(frame.k), unit(*frame.machine.matrix), reader(frame.k, format, frame.machine.lanes),
+      type(type), act(type), floats(k.vec(PackedLayout::kTileRows, k.f32())),
+      ints(k.vec(PackedLayout::kTileRows, k.i32())), cols(cols), nested(format.blockWeights == 256),
+      hasScales(!nested || reader.hasSubs()), grouped(type.getKind() == pack::ActKind::Block256),
       step(format.subWeights == 16 ? 16 : 32), steps(64 / step), unpacking(unpacking),
       panelChunks(k.at(scratch, kChunksOffset)), panelHeads(k.at(scratch, kHeadsOffset)),
       buffers(scratch) {
@@ -79,7 +77,6 @@ Value PanelProduct::firstRow(KernelBuilder &k, Value group, Value rows) {
 }
 
 void PanelProduct::emit(Value tile, Value first, Value rows, Value out, int64_t outStride) {
-  unit.configure(k, step);
   Pass pass{first, rows, groups(k, rows), out, outStride};
   auto forSums = [&](llvm::function_ref<Value(Value place)> value) {
     k.loop(k.constI64(0), k.mul(pass.groups, kGroupRows * outStride), outStride, [&](Value at) {
@@ -96,7 +93,6 @@ void PanelProduct::emit(Value tile, Value first, Value rows, Value out, int64_t 
     decode(panel);
     multiply(panel, pass);
   });
-  unit.release(k);
   if (reader.spec.factor != 1)
     forSums([&](Value place) {
       return k.mul(vectorAt(place), k.constFloat(floats, reader.spec.factor));
@@ -229,33 +225,32 @@ Value PanelProduct::overChunks(const Panel &panel, const Group &group, Value buf
   for (int64_t r = 0; r < kGroupRows; ++r)
     state.push_back(vectorAt(place(r)));
   state.push_back(buffer);
-  state = k.loop(
-      k.constI64(0), panel.chunks, k.constI64(1), state,
-      [&](Value chunk, llvm::ArrayRef<Value> carried) {
-        Values acc(carried.begin(), carried.end() - 1);
-        Value buffer = carried.back();
-        Value next = startNext(panel, group, chunk, buffer);
-        Value from = k.at(buffers, buffer);
-        Value scales = actAt(panel, group.record, chunk, act.scales, 8);
-        for (int64_t s = 0; s < steps; ++s) {
-          Value scale = vectorAt(chunkAt(chunk, scalesOffset + s * kVector));
-          Value minimum = reader.spec.hasMin
-                              ? vectorAt(chunkAt(chunk, minimaOffset + s * kVector))
-                              : Value();
-          int64_t block = s * step / 32 * 4;
-          for (int64_t r = 0; r < kGroupRows; ++r) {
-            Value sum = k.load(ints, k.at(from, s * kSumBytes + r * kVector), 64);
-            Value factor = k.mul(scale, rowValue(k.f32(), scales, r, block));
-            acc[r] = k.mulAdd(k.intToFloat(sum), factor, acc[r]);
-            if (minimum) {
-              Value sums = actAt(panel, group.record, chunk, act.sums, 8);
-              acc[r] = k.mulAdd(minimum, rowValue(k.f32(), sums, r, block), acc[r]);
-            }
-          }
-        }
-        acc.push_back(next);
-        return acc;
-      });
+  state = k.loop(k.constI64(0), panel.chunks, k.constI64(1), state,
+                 [&](Value chunk, llvm::ArrayRef<Value> carried) {
+                   Values acc(carried.begin(), carried.end() - 1);
+                   Value buffer = carried.back();
+                   Value next = startNext(panel, group, chunk, buffer);
+                   Value from = k.at(buffers, buffer);
+                   Value scales = actAt(panel, group.record, chunk, act.scales, 8);
+                   for (int64_t s = 0; s < steps; ++s) {
+                     Value scale = vectorAt(chunkAt(chunk, scalesOffset + s * kVector));
+                     Value minimum = reader.spec.hasMin
+                                         ? vectorAt(chunkAt(chunk, minimaOffset + s * kVector))
+                                         : Value();
+                     int64_t block = s * step / 32 * 4;
+                     for (int64_t r = 0; r < kGroupRows; ++r) {
+                       Value sum = k.load(ints, k.at(from, s * kSumBytes + r * kVector), 64);
+                       Value factor = k.mul(scale, rowValue(k.f32(), scales, r, block));
+                       acc[r] = k.mulAdd(k.intToFloat(sum), factor, acc[r]);
+                       if (minimum) {
+                         Value sums = actAt(panel, group.record, chunk, act.sums, 8);
+                         acc[r] = k.mulAdd(minimum, rowValue(k.f32(), sums, r, block), acc[r]);
+                       }
+                     }
+                   }
+                   acc.push_back(next);
+                   return acc;
+                 });
   buffer = state.pop_back_val();
   for (int64_t r = 0; r < kGroupRows; ++r)
     k.store(state[r], place(r), 64);
@@ -270,26 +265,26 @@ Value PanelProduct::scaledByExponent(Value sum, Value exponent) {
 // part += (float(sum) * 2^e) * sub for the 256 of a unit, then acc += part *
 // (d * step); or scales of the activations for 2^e, step 1.
 Value PanelProduct::overUnits(const Panel &panel, const Group &group, Value buffer) {
-  Values outer = k.loop(
-      k.constI64(0), panel.units, k.constI64(1), buffer,
-      [&](Value u, llvm::ArrayRef<Value> carried) {
-        Values state(kGroupRows, k.zero(floats));
-        state.push_back(carried[0]);
-        state = k.loop(k.constI64(0), k.constI64(4), k.constI64(1), state,
-                       [&](Value q, llvm::ArrayRef<Value> carried) {
-                         Values part(carried.begin(), carried.end() - 1);
-                         Value buffer = carried.back(), chunk = k.add(k.mul(u, 4), q);
-                         Value next = startNext(panel, group, chunk, buffer);
-                         addParts(panel, group, chunk, buffer, part);
-                         part.push_back(next);
-                         return part;
-                       });
-        Value next = state.pop_back_val();
-        addScaled(panel, group, u, state, vectorAt(headAt(u, 0)));
-        if (reader.spec.hasMin)
-          addMinima(panel, group, u);
-        return Values{next};
-      });
+  Values outer = k.loop(k.constI64(0), panel.units, k.constI64(1), buffer,
+                        [&](Value u, llvm::ArrayRef<Value> carried) {
+                          Values state(kGroupRows, k.zero(floats));
+                          state.push_back(carried[0]);
+                          state = k.loop(k.constI64(0), k.constI64(4), k.constI64(1), state,
+                                         [&](Value q, llvm::ArrayRef<Value> carried) {
+                                           Values part(carried.begin(), carried.end() - 1);
+                                           Value buffer = carried.back(),
+                                                 chunk = k.add(k.mul(u, 4), q);
+                                           Value next = startNext(panel, group, chunk, buffer);
+                                           addParts(panel, group, chunk, buffer, part);
+                                           part.push_back(next);
+                                           return part;
+                                         });
+                          Value next = state.pop_back_val();
+                          addScaled(panel, group, u, state, vectorAt(headAt(u, 0)));
+                          if (reader.spec.hasMin)
+                            addMinima(panel, group, u);
+                          return Values{next};
+                        });
   return outer[0];
 }
 
@@ -297,16 +292,13 @@ void PanelProduct::addParts(const Panel &panel, const Group &group, Value chunk,
                             Values &part) {
   Value from = k.at(buffers, buffer);
   Type element = grouped ? k.i32() : k.f32();
-  Value factors =
-      actAt(panel, group.record, chunk, grouped ? act.exponents : act.scales, 8);
+  Value factors = actAt(panel, group.record, chunk, grouped ? act.exponents : act.scales, 8);
   for (int64_t s = 0; s < steps; ++s) {
-    Value scale =
-        hasScales ? vectorAt(chunkAt(chunk, scalesOffset + s * kVector)) : Value();
+    Value scale = hasScales ? vectorAt(chunkAt(chunk, scalesOffset + s * kVector)) : Value();
     for (int64_t r = 0; r < kGroupRows; ++r) {
       Value sum = k.load(ints, k.at(from, s * kSumBytes + r * kVector), 64);
       Value factor = rowValue(element, factors, r, s * step / 32 * 4);
-      Value product =
-          grouped ? scaledByExponent(sum, factor) : k.mul(k.intToFloat(sum), factor);
+      Value product = grouped ? scaledByExponent(sum, factor) : k.mul(k.intToFloat(sum), factor);
       part[r] = scale ? k.mulAdd(product, scale, part[r]) : k.add(product, part[r]);
     }
   }
@@ -342,8 +334,7 @@ void PanelProduct::addMinima(const Panel &panel, const Group &group, Value u) {
           for (int64_t r = 0; r < kGroupRows; ++r) {
             Value sum = rowValue(by32 ? k.f32() : k.i32(), sums, r, 4 * s);
             if (!by32) {
-              Value factor =
-                  rowValue(grouped ? k.i32() : k.f32(), factors, r, s * step / 32 * 4);
+              Value factor = rowValue(grouped ? k.i32() : k.f32(), factors, r, s * step / 32 * 4);
               sum = grouped ? scaledByExponent(sum, factor) : k.mul(k.intToFloat(sum), factor);
             }
             part[r] = k.mulAdd(minimum, sum, part[r]);

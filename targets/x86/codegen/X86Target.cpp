@@ -45,16 +45,16 @@ const Variant kVariants[] = {
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avxvnni", "alderlake", DotUnit::Vnni, 8, true, {4, 2, 1}},
     {"avx512vnni", "Ice Lake and later (AVX-512 VNNI)", 40, kAvx512,
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni", "znver4",
-     DotUnit::Vnni, 16, true, {8, 4, 2, 1}},
+     DotUnit::Vnni, 16, true, {12, 8, 6, 4, 3, 2, 1}},
     {"avx512bf16", "Zen 4, Sapphire Rapids and later (AVX-512 VNNI and BF16)", 45,
      kAvx512 | bits(avx512bf16),
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx512bf16",
-     "znver4", DotUnit::Vnni, 16, true, {8, 4, 2, 1}},
+     "znver4", DotUnit::Vnni, 16, true, {12, 8, 6, 4, 3, 2, 1}},
     {"amx", "Sapphire Rapids and later (AMX with 8-bit integers)", 50,
      kAvx512 | bits(avx512bf16, amxtile, amxint8),
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx512bf16,"
      "+amx-tile,+amx-int8",
-     "sapphirerapids", DotUnit::Vnni, 16, true, {8, 4, 2, 1}},
+     "sapphirerapids", DotUnit::Vnni, 16, true, {8, 6, 4, 3, 2, 1}},
 };
 // clang-format on
 
