@@ -128,7 +128,6 @@ void HeadsEmitter::few(const Segment &segment, int64_t role, const Group &group)
 void HeadsEmitter::many(const Segment &segment, int64_t role, const Group &group) {
   PanelProduct product(frame, *segment.format, act, segment.cols, scratch, panel);
   Value records = frame.address(op.getAct());
-  product.configure();
   forPanelPasses(k, frame.tokens, passRows, [&](const PanelPass &pass) {
     Value record = k.at(records, k.mul(pass.first, layout.stride));
     k.loop(k.constI64(0), group.tiles, 1, [&](Value tile) {
@@ -141,7 +140,6 @@ void HeadsEmitter::many(const Segment &segment, int64_t role, const Group &group
       finishRows(segment, role, group, first, rows, k.at(sums, k.mul(sumsBefore, 4 * groupRows)));
     });
   });
-  product.release();
 }
 
 // `values`: the sums of the group's heads, those of row `first` first.

@@ -45,6 +45,11 @@ bool PanelProduct::serves(const VectorMachine &machine, const FormatSpec &format
   if (!machine.matrix || format.kind != ElementKind::Quantized ||
       act.getKind() == pack::ActKind::F32)
     return false;
+  // A minimum for each 32 weights, added to the same sums as the products,
+  // takes the vectors as long as all of TileProduct does: SmolLM2 in Q4_1 6700
+  // tokens/s against 7150 (6 layers, Emerald Rapids, 2 threads, 2026-11).
+  if (format.hasMin && format.blockWeights == 32)
+    return false;
   // Codes less the zero point are signed bytes.
   return mostCode(format) <= (format.signedCodes ? 128 : 127 + format.zeroPoint) &&
          (!format.signedCodes || format.zeroPoint == 0);
@@ -77,6 +82,7 @@ Value PanelProduct::firstRow(KernelBuilder &k, Value group, Value rows) {
 }
 
 void PanelProduct::emit(Value tile, Value first, Value rows, Value out, int64_t outStride) {
+  unit.configure(k, step);
   Pass pass{first, rows, groups(k, rows), out, outStride};
   auto forSums = [&](llvm::function_ref<Value(Value place)> value) {
     k.loop(k.constI64(0), k.mul(pass.groups, kGroupRows * outStride), outStride, [&](Value at) {
@@ -93,6 +99,7 @@ void PanelProduct::emit(Value tile, Value first, Value rows, Value out, int64_t 
     decode(panel);
     multiply(panel, pass);
   });
+  unit.release(k);
   if (reader.spec.factor != 1)
     forSums([&](Value place) {
       return k.mul(vectorAt(place), k.constFloat(floats, reader.spec.factor));

@@ -32,15 +32,9 @@ public:
   static Value groups(KernelBuilder &k, Value rows);
   static Value firstRow(KernelBuilder &k, Value group, Value rows);
 
-  // Shapes the unit's registers for these products. That takes as long as three
-  // steps (270 cycles, Emerald Rapids, 2026-11): once for many products.
-  void configure() { unit.configure(k, step); }
-  void release() { unit.release(k); }
-  bool sharesConfiguration(const PanelProduct &other) const { return step == other.step; }
-
   // Writes the sums of row i of group g of `rows` rows (kGroupRows..kMostRows)
   // to out + (16 * g + i) * outStride. Every sum is that of TileProduct::emit,
-  // bit for bit. `first` is the record of row 0. Between configure and release.
+  // bit for bit. `first` is the record of row 0.
   void emit(Value tile, Value first, Value rows, Value out, int64_t outStride);
 
 private:
@@ -88,11 +82,11 @@ private:
   pack::ActLayout act;
   mlir::Type floats, ints;
   int64_t cols;
-  bool nested;    // sums of 256 before they are scaled
+  bool nested;   // sums of 256 before they are scaled
   bool hasScales; // a factor for each step
-  bool grouped;   // activations have exponents in groups of 256
-  int64_t step;   // weights that share a scale: 16 or 32
-  int64_t steps;  // of them in a chunk of 64
+  bool grouped;  // activations have exponents in groups of 256
+  int64_t step;  // weights that share a scale: 16 or 32
+  int64_t steps; // of them in a chunk of 64
   int64_t sums16Offset = -1;
   // Decoded: of a chunk its codes, scales and minima; of a unit its head.
   int64_t scalesOffset, minimaOffset, chunkBytes, headBytes;

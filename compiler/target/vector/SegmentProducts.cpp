@@ -82,15 +82,11 @@ void SegmentProducts::emitMany(llvm::ArrayRef<Segment> segments, Value records, 
   llvm::SmallVector<PanelProduct, 2> products;
   for (const Segment &segment : segments)
     products.emplace_back(frame, *segment.format, act, segment.cols, unpacking, panel);
-  bool alike = products.front().sharesConfiguration(products.back());
-  products.front().configure();
   forPanelPasses(k, count, PanelProduct::kMostRows, [&](const PanelPass &pass) {
     Value record = k.at(records, k.mul(pass.first, stride));
     k.loop(frame.begin, frame.end, 1, [&](Value tile) {
       for (size_t i = 0; i < segments.size(); ++i) {
         Value weights = k.at(segments[i].weights, k.mul(tile, products[i].tileBytes()));
-        if (!alike)
-          products[i].configure();
         products[i].emit(weights, record, pass.rows, sums[i], kSumBytes);
       }
       pass.forGroups(k, [&](Value first, Value rows, Value sumsBefore) {
@@ -101,7 +97,6 @@ void SegmentProducts::emitMany(llvm::ArrayRef<Segment> segments, Value records, 
       });
     });
   });
-  products.front().release();
 }
 
 } // namespace izhc

@@ -54,7 +54,7 @@ const Variant kVariants[] = {
      kAvx512 | bits(avx512bf16, amxtile, amxint8),
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx512bf16,"
      "+amx-tile,+amx-int8",
-     "sapphirerapids", DotUnit::Vnni, 16, true, {8, 6, 4, 3, 2, 1}},
+     "sapphirerapids", DotUnit::Vnni, 16, true, {12, 8, 6, 4, 3, 2, 1}},
 };
 // clang-format on
 
