@@ -9,6 +9,7 @@
 #include "compiler/import/JsonSource.h"
 #include "compiler/support/MappedFile.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace izhc {
 

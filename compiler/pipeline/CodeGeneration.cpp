@@ -14,11 +14,11 @@
 namespace izhc {
 namespace {
 
-// The kernels alone, as bytecode.
+// The kernels and what runs them, as bytecode.
 llvm::Expected<std::string> serializeKernels(mlir::ModuleOp module) {
   mlir::OwningOpRef<mlir::ModuleOp> kernels = module.clone();
   for (mlir::Operation &op : llvm::make_early_inc_range(*kernels->getBody()))
-    if (!llvm::isa<plan::KernelOp>(op))
+    if (!llvm::isa<plan::KernelOp, plan::DispatchOp>(op))
       op.erase();
   std::string bytes;
   llvm::raw_string_ostream out(bytes);

@@ -4,6 +4,8 @@
 #include "compiler/support/Json.h"
 
 #include "compiler/support/Error.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/StringSaver.h"
 
 #include <bit>
 #include <nlohmann/json.hpp>
@@ -42,7 +44,8 @@ Json Json::of(llvm::StringRef value) {
 Json Json::of(std::vector<Json> items) {
   Json json;
   json.what = Kind::Array;
-  json.children = std::move(items);
+  json.inner = std::make_unique<Inner>();
+  json.inner->children = std::move(items);
   return json;
 }
 
@@ -75,10 +78,14 @@ std::optional<llvm::StringRef> Json::asString() const {
 }
 
 const Json *Json::find(llvm::StringRef key) const {
-  if (!names)
+  if (!isObject() || !inner)
     return nullptr;
-  auto found = names->index.find(key);
-  return found == names->index.end() ? nullptr : &children[found->second];
+  if (!inner->index.empty()) {
+    auto found = inner->index.find(llvm::CachedHashStringRef(key));
+    return found == inner->index.end() ? nullptr : &inner->children[found->second];
+  }
+  auto found = llvm::find(inner->keys, key);
+  return found == inner->keys.end() ? nullptr : &inner->children[found - inner->keys.begin()];
 }
 
 const Json *Json::findPath(llvm::StringRef path) const {
@@ -130,17 +137,21 @@ public:
     return true;
   }
   bool binary(Binary &) { return fail("this is no text"); }
-  bool start_object(size_t) {
-    if (!begin(Json::Kind::Object))
-      return false;
-    open.back()->names = std::make_unique<Json::Names>();
-    return true;
-  }
+  bool start_object(size_t) { return begin(Json::Kind::Object); }
   bool key(Text &value) {
-    Json::Names &names = *open.back()->names;
-    if (!names.index.try_emplace(value, uint32_t(names.keys.size())).second)
+    Json &object = *open.back();
+    if (object.find(value))
       return fail("the key " + quote(value) + " appears twice in one object");
-    names.keys.push_back(std::move(value));
+    Json::Inner &inner = innerOf(object);
+    inner.texts = texts;
+    inner.keys.push_back(texts->saver.save(llvm::StringRef(value)));
+    auto add = [&](size_t i) {
+      inner.index.try_emplace(llvm::CachedHashStringRef(inner.keys[i]), uint32_t(i));
+    };
+    if (inner.keys.size() > kFewKeys)
+      add(inner.keys.size() - 1);
+    for (size_t i = 0; inner.keys.size() == kFewKeys + 1 && i < kFewKeys; ++i)
+      add(i);
     return true;
   }
   bool end_object() { return end(); }
@@ -165,11 +176,18 @@ private:
     Json *place = &root;
     if (!open.empty()) {
       // The parent is the only one on the stack whose children may move.
-      open.back()->children.emplace_back();
-      place = &open.back()->children.back();
+      std::vector<Json> &children = innerOf(*open.back()).children;
+      children.emplace_back();
+      place = &children.back();
     }
     place->what = kind;
     return place;
+  }
+
+  static Json::Inner &innerOf(Json &json) {
+    if (!json.inner)
+      json.inner = std::make_unique<Json::Inner>();
+    return *json.inner;
   }
 
   bool number(Json::Kind kind, uint64_t bits) {
@@ -193,8 +211,16 @@ private:
     return true;
   }
 
+  struct Texts {
+    llvm::BumpPtrAllocator memory;
+    llvm::UniqueStringSaver saver{memory};
+  };
+  // Objects with no more keys are looked through one by one.
+  static constexpr size_t kFewKeys = 16;
+
   llvm::StringRef name;
   const JsonLimits &limits;
+  std::shared_ptr<Texts> texts = std::make_shared<Texts>();
   Json root;
   std::vector<Json *> open;
   uint64_t count = 0;

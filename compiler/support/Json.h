@@ -5,7 +5,8 @@
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/CachedHashString.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
@@ -18,8 +19,8 @@ namespace izhc {
 
 struct JsonLimits {
   unsigned depth = 64;
-  // Values of all kinds; each costs about 50 bytes.
-  uint64_t values = 16u << 20;
+  // Values of all kinds; each costs 32 bytes, and its text.
+  uint64_t values = 10u << 20;
 };
 
 class Json {
@@ -48,9 +49,11 @@ public:
 
   // The elements of an array, or the values of an object in the file's order;
   // otherwise empty.
-  llvm::ArrayRef<Json> items() const { return children; }
+  llvm::ArrayRef<Json> items() const {
+    return inner ? llvm::ArrayRef<Json>(inner->children) : llvm::ArrayRef<Json>();
+  }
   // The name of items()[index] of an object.
-  llvm::StringRef key(size_t index) const { return names->keys[index]; }
+  llvm::StringRef key(size_t index) const { return inner->keys[index]; }
   // nullptr if this is no object or has no such key.
   const Json *find(llvm::StringRef key) const;
   // The same along a path "a.b.c".
@@ -58,9 +61,14 @@ public:
 
 private:
   friend class JsonReader;
-  struct Names {
-    std::vector<std::string> keys;
-    llvm::StringMap<uint32_t> index;
+  // Of arrays and objects that aren't empty.
+  struct Inner {
+    std::vector<Json> children;
+    std::vector<llvm::StringRef> keys;
+    // Of objects with more than a few keys; names are equal in many objects of a
+    // file, which hold them together in `texts`.
+    llvm::DenseMap<llvm::CachedHashStringRef, uint32_t> index;
+    std::shared_ptr<const void> texts;
   };
 
   Kind what = Kind::Null;
@@ -68,8 +76,7 @@ private:
   // Bits of the bool, integer or float.
   uint64_t bits = 0;
   std::unique_ptr<std::string> text;
-  std::unique_ptr<Names> names;
-  std::vector<Json> children;
+  std::unique_ptr<Inner> inner;
 };
 
 // Reads `bytes`; `name` is the file, for messages. Not JSON, deeper or larger

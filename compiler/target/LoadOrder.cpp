@@ -2,6 +2,7 @@
 // registers, not written in between.
 
 #include "compiler/target/LoadOrder.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/CodeGen/MachineDominators.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/CodeGen/MachineLoopInfo.h"
@@ -103,10 +104,12 @@ public:
   }
 
 private:
-  // The furthest load so far with this stream and these registers.
+  // The furthest load so far with this stream and these registers, and all
+  // offsets that were loaded.
   struct Front {
     const Metadata *stream;
     Address address;
+    SmallSet<int64_t, 16> loaded;
   };
 
   void checkBlock(const MachineBasicBlock &block) {
@@ -117,7 +120,7 @@ private:
     for (const MachineInstr &instruction : block) {
       if (const Metadata *stream = streamOf(instruction))
         if (auto address = addressOf(instruction, info, registers))
-          checkLoad(fronts, {stream, *address}, function.getName());
+          checkLoad(fronts, {stream, *address, {}}, function.getName());
       llvm::erase_if(fronts, [&](const Front &front) {
         return llvm::any_of(front.address.registers, [&](Register used) {
           return used.isValid() && instruction.modifiesRegister(used, registers);
@@ -133,10 +136,20 @@ private:
     });
     if (found == fronts.end()) {
       fronts.push_back(load);
+      fronts.back().loaded.insert(load.address.offset);
       return;
     }
     ++result.compared;
     int64_t &furthest = found->address.offset;
+    // What is loaded once more begins another pass over the stream: short loops
+    // are unrolled, and several may stand behind each other. Schedulers move
+    // loads, but repeat none.
+    if (!found->loaded.insert(load.address.offset).second) {
+      furthest = load.address.offset;
+      found->loaded.clear();
+      found->loaded.insert(furthest);
+      return;
+    }
     if (load.address.offset <= furthest - kFar && result.complaint.empty())
       result.complaint = formatv("an inner loop of kernel '{0}' loads from offset {1} of a stream "
                                  "after offset {2}: loads have to be in the order of addresses",

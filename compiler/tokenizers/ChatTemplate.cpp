@@ -3,9 +3,9 @@
 
 #include "compiler/tokenizers/ChatTemplate.h"
 
+#include "compiler/import/JsonSource.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Json.h"
-#include "compiler/tokenizers/JsonKinds.h"
 
 using namespace izhc;
 
@@ -71,6 +71,21 @@ llvm::Expected<Json> parseCompanion(const ModelSource &source, llvm::StringRef n
   return parseJson((source.fileName() + "/" + name).str(), *bytes);
 }
 
+// Checks the kinds of what is read below: tokens are texts or objects, templates
+// texts or lists.
+llvm::Error checkKinds(const std::string &file, const Json &json) {
+  for (auto [key, other, expected] : {std::tuple("bos_token", Json::Kind::Object, "an object"),
+                                      {"eos_token", Json::Kind::Object, "an object"},
+                                      {"chat_template", Json::Kind::Array, "a list"}}) {
+    const Json *value = json.find(key);
+    if (value && !value->isNull() && !value->asString() && value->kind() != other)
+      return makeError("{0}: {1} is {2}, expected a string or {3}; correct the file, or fetch it "
+                       "again",
+                       file, quote(key), jsonText(*value), expected);
+  }
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Expected<ChatTemplate> izhc::readChatTemplate(const ModelSource &source) {
@@ -84,7 +99,7 @@ llvm::Expected<ChatTemplate> izhc::readChatTemplate(const ModelSource &source) {
     auto json = parseCompanion(source, name);
     if (!json)
       return json.takeError();
-    if (llvm::Error error = checkKinds((source.fileName() + "/" + name).str(), *json, false))
+    if (llvm::Error error = checkKinds((source.fileName() + "/" + name).str(), *json))
       return std::move(error);
     if (found.text.empty())
       found.text = templateOf(json->find("chat_template"));

@@ -3,7 +3,12 @@
 #include "compiler/tokenizers/JsonPipeline.h"
 
 #include "compiler/support/Error.h"
+#include "compiler/tokenizers/Charsmap.h"
+#include "compiler/tokenizers/JsonFields.h"
+#include "compiler/tokenizers/PatternSyntax.h"
 #include "compiler/tokenizers/PreTokenizer.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Base64.h"
 
 using namespace izhc;
@@ -17,16 +22,6 @@ constexpr llvm::StringLiteral
     kWords(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
 constexpr llvm::StringLiteral
     kPunctuation(R"([\p{P}\x{21}-\x{2f}\x{3a}-\x{40}\x{5b}-\x{60}\x{7b}-\x{7e}])");
-
-llvm::StringRef textOf(const Json &object, llvm::StringRef key) {
-  const Json *value = object.find(key);
-  return value ? value->asString().value_or("") : "";
-}
-
-bool flagOf(const Json &object, llvm::StringRef key, bool otherwise) {
-  const Json *value = object.find(key);
-  return value ? value->asBool().value_or(otherwise) : otherwise;
-}
 
 // A literal text as a pattern.
 std::string escapePattern(llvm::StringRef text) {
@@ -48,40 +43,55 @@ public:
                                  std::pair("pre_tokenizer", &PipelineReader::preTokenize),
                                  std::pair("post_processor", &PipelineReader::postProcess),
                                  std::pair("decoder", &PipelineReader::decode)}) {
-      const Json *value = root.find(section);
-      if (llvm::Error error = each(section, value, read))
+      current = section;
+      if (llvm::Error error = each(root.find(section), read))
         return std::move(error);
+      if (section == llvm::StringRef("normalizer"))
+        pipeline.normalizes = (normalSteps = pipeline.steps.size()) > 0;
     }
+    if (!pipeline.byteLevel)
+      if (llvm::Error error = foldSpaces())
+        return std::move(error);
     return std::move(pipeline);
   }
 
 private:
-  using Step = llvm::Error (PipelineReader::*)(const Json &step, llvm::StringRef type);
+  using Step = llvm::Error (PipelineReader::*)(JsonFields &step, llvm::StringRef type);
 
   // Calls `read` for a step, or for those of a sequence in order.
-  llvm::Error each(llvm::StringRef section, const Json *step, Step read) {
+  llvm::Error each(const Json *step, Step read) {
     if (!step || step->isNull())
       return llvm::Error::success();
-    llvm::StringRef type = textOf(*step, "type");
+    JsonFields fields(*step);
+    llvm::StringRef type = fields.text("type");
     if (type == "Sequence") {
       for (const char *list : {"normalizers", "pretokenizers", "processors", "decoders"})
-        if (const Json *steps = step->find(list))
+        if (const Json *steps = fields.value(list))
           for (const Json &one : steps->items())
-            if (llvm::Error error = each(section, &one, read))
+            if (llvm::Error error = each(&one, read))
               return error;
-      return llvm::Error::success();
+    } else if (llvm::Error error = (this->*read)(fields, type)) {
+      // A field of the wrong kind comes first: it may be why.
+      if (fields.wrongKind().empty())
+        return error;
+      llvm::consumeError(std::move(error));
     }
-    current = section;
-    return (this->*read)(*step, type);
+    std::string problem = fields.problem();
+    return problem.empty() ? llvm::Error::success() : unknown(type, problem);
   }
 
-  llvm::Error unknown(llvm::StringRef what) const {
-    return makeError("{0}/tokenizer.json: the {1} has a step {2}, which izh doesn't know; other "
+  llvm::Error unknown(llvm::StringRef type, llvm::StringRef why = "") const {
+    return makeError("{0}/tokenizer.json: the {1} has a step {2}{3}, which izh doesn't know; other "
                      "tokens than the model's would come out, so it is not compiled",
-                     source.fileName(), current, quote(what));
+                     source.fileName(), current, quote(type),
+                     why.empty() ? "" : (" (" + why + ")").str());
   }
 
-  llvm::Error normalize(const Json &step, llvm::StringRef type) {
+  //===--------------------------------------------------------------------===//
+  // Normalizer
+  //===--------------------------------------------------------------------===//
+
+  llvm::Error normalize(JsonFields &step, llvm::StringRef type) {
     constexpr std::pair<llvm::StringLiteral, NormalStepKind> plain[] = {
         {"NFC", NormalStepKind::Compose},         {"NFD", NormalStepKind::Decompose},
         {"NFKC", NormalStepKind::CompatCompose},  {"NFKD", NormalStepKind::CompatDecompose},
@@ -91,40 +101,49 @@ private:
       if (type == name)
         return add(kind);
     if (type == "Strip") {
-      if (flagOf(step, "strip_left", true))
+      if (step.flag("strip_left", true))
         push(NormalStepKind::StripLeft);
-      return flagOf(step, "strip_right", true) ? add(NormalStepKind::StripRight)
-                                               : llvm::Error::success();
+      return step.flag("strip_right", true) ? add(NormalStepKind::StripRight)
+                                            : llvm::Error::success();
     }
     if (type == "Precompiled")
       return precompiled(step);
     if (type == "BertNormalizer") {
       BertRules rules;
-      rules.clean = flagOf(step, "clean_text", true);
-      rules.spaceIdeographs = flagOf(step, "handle_chinese_chars", true);
-      rules.lowercase = flagOf(step, "lowercase", true);
-      rules.stripAccents = flagOf(step, "strip_accents", rules.lowercase);
+      rules.clean = step.flag("clean_text", true);
+      rules.spaceIdeographs = step.flag("handle_chinese_chars", true);
+      rules.lowercase = step.flag("lowercase", true);
+      rules.stripAccents = step.flag("strip_accents", rules.lowercase);
       TokenizerTables tables;
       addBertSteps(rules, tables);
       pipeline.steps.insert(pipeline.steps.end(), tables.steps.begin(), tables.steps.end());
       return llvm::Error::success();
     }
-    if (type == "Prepend" && textOf(step, "prepend") == kSpace) {
-      pipeline.spacePrefix = true;
-      return llvm::Error::success();
-    }
-    const Json *pattern = step.find("pattern");
-    if (type == "Replace" && pattern && textOf(*pattern, "String") == " " &&
-        textOf(step, "content") == kSpace) {
-      pipeline.escapesSpaces = true;
-      return llvm::Error::success();
-    }
-    llvm::StringRef text = pattern ? textOf(*pattern, "String") : "";
-    if (type == "Replace" && !text.empty())
-      return add(NormalStepKind::Replace, text.str(), textOf(step, "content").str());
-    if (type == "Replace" && pattern && textOf(*pattern, "Regex") == " {2,}")
-      return add(NormalStepKind::ReplaceSpaces, "", textOf(step, "content").str());
+    if (type == "Prepend")
+      return add(NormalStepKind::Prepend, "", step.text("prepend").str());
+    if (type == "Replace")
+      return replace(step);
     return unknown(type);
+  }
+
+  llvm::Error replace(JsonFields &step) {
+    llvm::StringRef content = step.text("content");
+    auto [literal, regex] = patternOf(step);
+    if (regex == " {2,}")
+      return add(NormalStepKind::ReplaceSpaces, "", content.str());
+    if (literal.empty())
+      return unknown("Replace", ("of the pattern " + quote(regex)));
+    escapes |= literal == " " && content == kSpace;
+    return add(NormalStepKind::Replace, literal.str(), content.str());
+  }
+
+  // A literal text or a regular expression; the other one is empty.
+  std::pair<llvm::StringRef, llvm::StringRef> patternOf(JsonFields &step) const {
+    const Json *pattern = step.value("pattern");
+    const Json *literal = pattern ? pattern->find("String") : nullptr;
+    const Json *regex = pattern && !literal ? pattern->find("Regex") : nullptr;
+    return {literal ? literal->asString().value_or("") : "",
+            regex ? regex->asString().value_or("") : ""};
   }
 
   void push(NormalStepKind kind, std::string from = "", std::string to = "") {
@@ -136,33 +155,94 @@ private:
   }
 
   // A map of SentencePiece, in base 64.
-  llvm::Error precompiled(const Json &step) {
+  llvm::Error precompiled(JsonFields &step) {
     std::vector<char> bytes;
-    llvm::StringRef text = textOf(step, "precompiled_charsmap");
-    if (llvm::Error error = llvm::decodeBase64(text, bytes)) {
+    if (llvm::Error error = llvm::decodeBase64(step.text("precompiled_charsmap"), bytes)) {
       llvm::consumeError(std::move(error));
-      return unknown("Precompiled, whose map is no base 64");
+      return unknown("Precompiled", "whose map is no base 64");
     }
     std::string map(bytes.begin(), bytes.end());
-    if (!map.empty() && !isCharsmap(map))
-      return unknown("Precompiled, whose map is damaged");
-    return map.empty() ? llvm::Error::success() : add(NormalStepKind::CharsmapGraphemes, map);
+    if (map.empty())
+      return llvm::Error::success();
+    if (std::string problem = charsmapProblem(map); !problem.empty())
+      return makeError("{0}/tokenizer.json: the map of characters of the normalizer {1}",
+                       source.fileName(), problem);
+    return add(NormalStepKind::CharsmapGraphemes, map);
   }
 
-  llvm::Error preTokenize(const Json &step, llvm::StringRef type) {
-    if (type == "ByteLevel")
-      return byteLevel(step);
+  static bool isEscape(const TextStep &step) {
+    return step.kind == NormalStepKind::Replace && step.from == " " && step.to == kSpace;
+  }
+  static bool isPrefix(const TextStep &step) {
+    return step.kind == NormalStepKind::Prepend && step.to == kSpace;
+  }
+  // Whether there may be spaces in a text behind the step that had none.
+  static bool makesSpaces(const TextStep &step) {
+    switch (step.kind) {
+    case NormalStepKind::Replace:
+    case NormalStepKind::ReplaceSpaces:
+    case NormalStepKind::Prepend:
+      return llvm::StringRef(step.to).contains(' ');
+    case NormalStepKind::Compose:
+    case NormalStepKind::Decompose:
+    case NormalStepKind::Lowercase:
+    case NormalStepKind::StripMarks:
+    case NormalStepKind::StripNonspacing:
+    case NormalStepKind::StripLeft:
+    case NormalStepKind::StripRight:
+      return false;
+    default:
+      return true;
+    }
+  }
+
+  // Where the normalizer ends with U+2581 for spaces and one in front, encoding
+  // does that. Anywhere else they are steps like others: those behind see them.
+  llvm::Error foldSpaces() {
+    std::vector<TextStep> &steps = pipeline.steps;
+    bool last = steps.size() == normalSteps;
+    while (last && !steps.empty()) {
+      if (isEscape(steps.back()))
+        pipeline.escapesSpaces = true;
+      else if (isPrefix(steps.back()) && !pipeline.spacePrefix)
+        pipeline.spacePrefix = true;
+      else
+        break;
+      steps.pop_back();
+    }
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (!isEscape(steps[i]))
+        continue;
+      pipeline.escapesSpaces = true;
+      current = "normalizer";
+      for (size_t behind = i + 1; behind < steps.size(); ++behind)
+        if (makesSpaces(steps[behind]))
+          return unknown("Replace", "of spaces by U+2581, before a step that makes spaces");
+    }
+    return llvm::Error::success();
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Pre-tokenizer
+  //===--------------------------------------------------------------------===//
+
+  llvm::Error preTokenize(JsonFields &step, llvm::StringRef type) {
     if (type == "Split")
       return split(step);
+    // What follows sees the letters that stand for bytes.
+    if (pipeline.byteLevel)
+      return unknown(type, "behind ByteLevel");
+    if (type == "ByteLevel")
+      return byteLevel(step);
     if (type == "Digits") {
-      bool each = flagOf(step, "individual_digits", false);
+      bool each = step.flag("individual_digits", false);
       pipeline.patterns.push_back(each ? R"(\p{N})" : R"(\p{N}+)");
       return llvm::Error::success();
     }
     if (type == "Punctuation") {
-      llvm::StringRef behavior = textOf(step, "behavior");
-      if (behavior != "Isolated" && behavior != "Contiguous" && !behavior.empty())
-        return unknown(("Punctuation, " + behavior).str());
+      llvm::StringRef behavior = step.text("behavior", "Isolated");
+      if (behavior != "Isolated" && behavior != "Contiguous")
+        return unknown(type, behavior);
       pipeline.patterns.push_back(kPunctuation.str() + (behavior == "Contiguous" ? "+" : ""));
       return llvm::Error::success();
     }
@@ -172,100 +252,154 @@ private:
       pipeline.bertWords = true;
       return llvm::Error::success();
     }
-    // Metaspace behind it puts the spaces back.
-    if (type == "WhitespaceSplit" && pipeline.patterns.empty()) {
-      push(NormalStepKind::Blanks);
-      TokenizerTables tables;
-      dropExtraSpaces(tables);
-      pipeline.steps.insert(pipeline.steps.end(), tables.steps.begin(), tables.steps.end());
-      // A word that begins with one gets no other.
-      push(NormalStepKind::Replace, " " + kSpace.str(), kSpace.str());
-      return llvm::Error::success();
-    }
+    if (type == "WhitespaceSplit" && pipeline.patterns.empty() && !escapes)
+      return splitWords();
     return unknown(type);
   }
 
-  llvm::Error byteLevel(const Json &step) {
-    if (flagOf(step, "add_prefix_space", false)) {
+  // Metaspace behind it puts the spaces back.
+  llvm::Error splitWords() {
+    push(NormalStepKind::Blanks);
+    TokenizerTables tables;
+    dropExtraSpaces(tables);
+    pipeline.steps.insert(pipeline.steps.end(), tables.steps.begin(), tables.steps.end());
+    // A word that begins with one gets no other.
+    push(NormalStepKind::Replace, " " + kSpace.str(), kSpace.str());
+    words = true;
+    return llvm::Error::success();
+  }
+
+  llvm::Error byteLevel(JsonFields &step) {
+    step.ignore({"trim_offsets"});
+    if (step.flag("add_prefix_space", false)) {
       // Otherwise each piece would get one.
       if (!pipeline.patterns.empty())
-        return unknown("ByteLevel with add_prefix_space behind other steps");
+        return unknown("ByteLevel", "with add_prefix_space behind other steps");
       pipeline.spacePrefix = pipeline.spacePrefixSkips = true;
     }
     pipeline.byteLevel = true;
-    if (flagOf(step, "use_regex", true))
+    if (step.flag("use_regex", true))
       pipeline.patterns.push_back(toPcre2(kWords));
     return llvm::Error::success();
   }
 
-  llvm::Error split(const Json &step) {
-    llvm::StringRef behavior = textOf(step, "behavior");
-    bool inverted = flagOf(step, "invert", false);
-    const Json *pattern = step.find("pattern");
-    llvm::StringRef literal = pattern ? textOf(*pattern, "String") : "";
-    llvm::StringRef regex = pattern ? textOf(*pattern, "Regex") : "";
+  llvm::Error split(JsonFields &step) {
+    llvm::StringRef behavior = step.text("behavior");
+    bool inverted = step.flag("invert", false);
+    auto [literal, regex] = patternOf(step);
     // There are no spaces any more to split at.
-    if (literal == " " && pipeline.escapesSpaces)
+    if (literal == " " && escapes)
       return llvm::Error::success();
-    // Keeping the matches and dropping the rest is the same where matches
-    // cover everything, as the patterns of such files do.
-    if (!(behavior == "Isolated" || (behavior == "Removed" && inverted)) ||
-        (literal.empty() && regex.empty()))
-      return unknown(("Split, " + behavior).str());
-    pipeline.patterns.push_back(literal.empty() ? toPcre2(regex) : escapePattern(literal));
+    bool removes = behavior == "Removed" && inverted;
+    if (!(behavior == "Isolated" || removes) || (literal.empty() && regex.empty()))
+      return unknown("Split", behavior);
+    std::optional<std::string> pattern =
+        literal.empty() ? fromOniguruma(regex) : escapePattern(literal);
+    if (!pattern)
+      return unknown("Split", "by the pattern " + quote(regex, 200));
+    if (pipeline.byteLevel && !isPlainAscii(literal.empty() ? regex : literal))
+      return unknown("Split", "behind ByteLevel");
+    // Only the matches are kept: the same if there is nothing else.
+    if (removes)
+      pipeline.covering.push_back(pipeline.patterns.size());
+    pipeline.patterns.push_back(std::move(*pattern));
     return llvm::Error::success();
   }
 
-  llvm::Error metaspace(const Json &step) {
-    llvm::StringRef replacement = textOf(step, "replacement");
-    llvm::StringRef scheme = textOf(step, "prepend_scheme");
+  // Whether a pattern is of letters and digits, which stand for themselves among
+  // the letters for bytes too.
+  static bool isPlainAscii(llvm::StringRef pattern) {
+    return llvm::all_of(pattern, [](char c) {
+      return llvm::isAlnum(c) || llvm::StringRef("[]-{},+?*").contains(c);
+    });
+  }
+
+  llvm::Error metaspace(JsonFields &step) {
+    llvm::StringRef replacement = step.text("replacement");
+    // As older files put it, too.
+    bool prefix = step.flag("add_prefix_space", true);
+    llvm::StringRef scheme = step.text("prepend_scheme", prefix ? "always" : "never");
+    step.ignore({"str_rep"});
+    pipeline.splitSpaces = step.flag("split", true);
     if (replacement != kSpace)
-      return unknown("Metaspace with another character");
-    if (scheme.empty())
-      scheme = flagOf(step, "add_prefix_space", true) ? "always" : "never";
-    if (scheme != "always" && scheme != "first" && scheme != "never")
-      return unknown(("Metaspace, " + scheme).str());
-    pipeline.escapesSpaces = true;
-    pipeline.splitSpaces = flagOf(step, "split", true);
+      return unknown("Metaspace", "with another character");
+    if ((scheme != "always" && scheme != "first" && scheme != "never") ||
+        (words && scheme != "always"))
+      return unknown("Metaspace", scheme);
+    bool prepends = llvm::any_of(pipeline.steps, isPrefix);
+    if (prepends && scheme != "never")
+      return unknown("Metaspace", "with a prefix behind Prepend");
+    escapes = pipeline.escapesSpaces = true;
     pipeline.spacePrefix = scheme != "never";
     pipeline.spacePrefixOnce = scheme == "first";
-    pipeline.spacePrefixSkips = true;
+    pipeline.spacePrefixSkips = pipeline.spacePrefix;
     return llvm::Error::success();
   }
 
-  llvm::Error postProcess(const Json &step, llvm::StringRef type) {
+  //===--------------------------------------------------------------------===//
+  // Post-processor
+  //===--------------------------------------------------------------------===//
+
+  llvm::Error postProcess(JsonFields &step, llvm::StringRef type) {
+    step.ignore({"trim_offsets", "add_prefix_space", "use_regex"});
     if (type == "ByteLevel")
       return llvm::Error::success();
     if (type == "BertProcessing" || type == "RobertaProcessing") {
-      pipeline.before = firstText(step.find("cls"));
-      pipeline.after = firstText(step.find("sep"));
+      if (!readPair(step.value("cls"), pipeline.before) ||
+          !readPair(step.value("sep"), pipeline.after))
+        return unknown(type, "whose 'cls' or 'sep' is no pair of text and id");
       return llvm::Error::success();
     }
     if (type != "TemplateProcessing")
       return unknown(type);
+    step.ignore({"pair"});
+    const Json *specials = step.value("special_tokens"), *single = step.value("single");
     bool behind = false;
-    const Json *single = step.find("single");
     for (const Json &part : single ? single->items() : llvm::ArrayRef<Json>()) {
       behind |= part.find("Sequence") != nullptr;
       const Json *special = part.find("SpecialToken");
       if (!special)
         continue;
-      std::string &place = behind ? pipeline.after : pipeline.before;
-      if (!place.empty())
-        return unknown("TemplateProcessing with two tokens on one side");
-      place = textOf(*special, "id").str();
+      SurroundingToken &place = behind ? pipeline.after : pipeline.before;
+      if (!place.text.empty())
+        return unknown(type, "with two tokens on one side");
+      const Json *name = special->find("id");
+      place.text = name ? name->asString().value_or("").str() : "";
+      const Json *token = specials ? specials->find(place.text) : nullptr;
+      const Json *ids = token ? token->find("ids") : nullptr;
+      if (ids && ids->items().size() != 1)
+        return unknown(type, "whose token " + quote(place.text) + " is not one id");
+      place.id = ids ? ids->items()[0].asUInt() : std::nullopt;
     }
-    return llvm::Error::success();
+    return behind ? llvm::Error::success() : unknown(type, "without the text");
   }
 
-  static std::string firstText(const Json *pair) {
-    if (!pair || pair->items().empty())
-      return "";
-    return pair->items()[0].asString().value_or("").str();
+  static bool readPair(const Json *pair, SurroundingToken &token) {
+    auto items = pair ? pair->items() : llvm::ArrayRef<Json>();
+    if (items.size() != 2 || !items[0].asString() || !items[1].asUInt())
+      return false;
+    token = {items[0].asString()->str(), items[1].asUInt()};
+    return true;
   }
 
-  // Detokenizing is the inverse of what was read above.
-  llvm::Error decode(const Json &, llvm::StringRef type) {
+  //===--------------------------------------------------------------------===//
+  // Decoder
+  //===--------------------------------------------------------------------===//
+
+  // Detokenizing is the inverse of what was read above; other steps are refused.
+  llvm::Error decode(JsonFields &step, llvm::StringRef type) {
+    step.ignore({"trim_offsets", "add_prefix_space", "use_regex", "prepend_scheme", "split",
+                 "str_rep", "cleanup", "prefix"});
+    if (type == "Metaspace" && step.text("replacement") != kSpace)
+      return unknown(type, "with another character");
+    if (type == "Replace") {
+      auto [literal, regex] = patternOf(step);
+      if (literal != kSpace || step.text("content") != " ")
+        return unknown(type, "of other texts than U+2581 by a space");
+    }
+    if (type == "Strip" && (step.text("content") != " " || step.number("start").value_or(0) > 1 ||
+                            step.number("stop").value_or(0) != 0))
+      return unknown(type, "of more than the first space");
     for (llvm::StringRef known :
          {"ByteLevel", "ByteFallback", "Fuse", "Replace", "Strip", "Metaspace", "WordPiece"})
       if (type == known)
@@ -276,6 +410,10 @@ private:
   const ModelSource &source;
   const Json &root;
   JsonPipeline pipeline;
+  // Of `steps`, those that the normalizer has.
+  size_t normalSteps = 0;
+  // There are no spaces in the text any more; it was cut at white space.
+  bool escapes = false, words = false;
   llvm::StringRef current;
 };
 

@@ -10,12 +10,23 @@
 
 namespace izhc {
 
+// A token before or after a text: its text, empty if there is none, and its id
+// where the file says it.
+struct SurroundingToken {
+  std::string text;
+  std::optional<uint64_t> id;
+};
+
 struct JsonPipeline {
   std::vector<TextStep> steps;
+  // Whether there is a normalizer at all.
+  bool normalizes = false;
   // Words are those of BERT's tokenizers.
   bool bertWords = false;
   // Text is cut by these (PCRE2), and words are written in the byte alphabet.
   std::vector<std::string> patterns;
+  // Indices of those whose matches are all that is kept of a text.
+  std::vector<size_t> covering;
   bool byteLevel = false;
   // Spaces become U+2581.
   bool escapesSpaces = false;
@@ -23,8 +34,7 @@ struct JsonPipeline {
   bool spacePrefix = false;
   bool spacePrefixOnce = false;
   bool spacePrefixSkips = false;
-  // Tokens before and after a text, by their name; empty: none.
-  std::string before, after;
+  SurroundingToken before, after;
 };
 
 llvm::Expected<JsonPipeline> readPipeline(const ModelSource &source, const Json &root);

@@ -196,6 +196,19 @@ private:
 
 } // namespace
 
+bool PatternScanners::matchesEverything(size_t pattern) const {
+  const std::vector<uint16_t> &table = tables[pattern];
+  for (unsigned first = 0; first < symbols() - 1; ++first) {
+    unsigned state = table[symbols() + first] / 2;
+    // Nothing follows a line feed that ends the text but its end.
+    unsigned next = first == classes.count ? symbols() - 1 : 0;
+    for (; next < symbols(); ++next)
+      if (!(table[state * symbols() + next] & 1))
+        return false;
+  }
+  return true;
+}
+
 PatternScanners izhc::buildScanners(llvm::ArrayRef<std::string> patterns) {
   std::vector<std::string> sets;
   std::vector<std::optional<PatternNode>> trees;

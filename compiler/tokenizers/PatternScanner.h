@@ -16,6 +16,9 @@ struct PatternScanners {
   std::vector<std::vector<uint16_t>> tables;
 
   unsigned symbols() const { return classes.count + 2; }
+  // Whether a match begins at every place of every text. False for patterns of
+  // which it isn't plain: where one character may be no match by itself.
+  bool matchesEverything(size_t pattern) const;
 };
 
 PatternScanners buildScanners(llvm::ArrayRef<std::string> patterns);

@@ -6,7 +6,7 @@
 #include "compiler/support/Error.h"
 #include "compiler/support/Json.h"
 #include "compiler/tokenizers/ChatTemplate.h"
-#include "compiler/tokenizers/JsonKinds.h"
+#include "compiler/tokenizers/JsonFields.h"
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
 
@@ -86,7 +86,7 @@ constexpr uint64_t kUnigram = 1, kBpe = 2;
 struct PieceModel {
   Vocabulary v;
   uint64_t modelType = 1;
-  bool addPrefix = true, collapsesSpaces = true, spaceBehind = false;
+  bool addPrefix = true, collapsesSpaces = true, spaceBehind = false, escapesSpaces = true;
   std::string characterMap;
 };
 
@@ -134,6 +134,8 @@ bool readNormalizer(llvm::ArrayRef<uint8_t> bytes, PieceModel &model) {
       model.addPrefix = field.value != 0;
     else if (field.number == 4)
       model.collapsesSpaces = field.value != 0;
+    else if (field.number == 5)
+      model.escapesSpaces = field.value != 0;
     return true;
   });
 }
@@ -159,6 +161,10 @@ llvm::Expected<PieceModel> readModel(const ModelSource &source, llvm::ArrayRef<u
         "{0}/tokenizer.model: only SentencePiece models of type 1 (unigram) or 2 (BPE) "
         "with spaces before words can be compiled; this one is of type {1}{2}",
         source.fileName(), model.modelType, model.spaceBehind ? " with spaces behind words" : "");
+  if (!model.escapesSpaces)
+    return makeError("{0}/tokenizer.model: its pieces have spaces as they are "
+                     "(escape_whitespaces is false), which izh doesn't know",
+                     source.fileName());
   // They would have to be cut out before the text is changed, and spaces beside
   // them kept.
   if (model.modelType == kBpe && (model.collapsesSpaces || !model.characterMap.empty()) &&
@@ -183,13 +189,20 @@ public:
     for (size_t i = 0; i < v.size(); ++i)
       if (!v.texts[i].empty())
         v.ids.try_emplace(llvm::CachedHashStringRef(v.texts[i]), uint32_t(i));
-    for (int32_t *id : {&v.unk, &v.bos, &v.eos, &v.pad})
+    if (v.unk < 0 || size_t(v.unk) >= v.size())
+      return makeError("{0}/tokenizer.model: unk_id is {1}, but the last piece is {2}",
+                       source.fileName(), v.unk, v.size() - 1);
+    // Small vocabularies needn't have these.
+    for (int32_t *id : {&v.bos, &v.eos, &v.pad})
       if (*id < 0 || size_t(*id) >= v.size())
         *id = -1;
     v.addSpacePrefix = read->addPrefix;
     bool unigram = read->modelType == kUnigram;
-    v.addBos = flag("add_bos_token", !unigram);
-    v.addEos = flag("add_eos_token", unigram);
+    JsonFields fields(config);
+    v.addBos = fields.flag("add_bos_token", !unigram);
+    v.addEos = fields.flag("add_eos_token", unigram);
+    if (config.isObject() && !fields.wrongKind().empty())
+      return makeError("{0}/tokenizer_config.json: {1}", source.fileName(), fields.wrongKind());
     markControlTokens(v);
     TokenizerTables tables;
     if (llvm::Error error = fill(unigram, tables))
@@ -221,11 +234,6 @@ private:
     return fillUnigram(source, v, /*userDefinedInside=*/true, tables);
   }
 
-  bool flag(llvm::StringRef key, bool otherwise) const {
-    const Json *value = config.find(key);
-    return value ? value->asBool().value_or(otherwise) : otherwise;
-  }
-
   llvm::Error parse(llvm::StringRef file, Json &into) {
     auto bytes = source.companion(file);
     if (!bytes)
@@ -240,9 +248,6 @@ private:
   // Tokens that were added to the model later, by id.
   llvm::Error addTokens() {
     if (llvm::Error error = parse("tokenizer_config.json", config))
-      return error;
-    if (llvm::Error error =
-            checkKinds((source.fileName() + "/tokenizer_config.json").str(), config, false))
       return error;
     if (llvm::Error error = parse("added_tokens.json", added))
       return error;

@@ -5,11 +5,12 @@
 #include "compiler/import/JsonSource.h"
 #include "compiler/support/Error.h"
 #include "compiler/tokenizers/ChatTemplate.h"
-#include "compiler/tokenizers/JsonKinds.h"
+#include "compiler/tokenizers/JsonFields.h"
 #include "compiler/tokenizers/JsonPipeline.h"
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include <cmath>
 
 using namespace izhc;
@@ -22,12 +23,12 @@ public:
   JsonTokenizer(const ModelSource &source, const Json &root) : source(source), root(root) {}
 
   llvm::Expected<std::vector<uint8_t>> run() {
-    if (llvm::Error error = checkKinds((source.fileName() + "/tokenizer.json").str(), root, true))
-      return std::move(error);
     const Json *found = root.find("model");
     if (!found || !found->isObject())
       return makeError("{0}/tokenizer.json: there is no 'model'", source.fileName());
     model = found;
+    if (llvm::Error error = readFields())
+      return std::move(error);
     auto steps = readPipeline(source, root);
     if (!steps)
       return steps.takeError();
@@ -48,27 +49,55 @@ private:
                      llvm::formatv(format, std::forward<Ts>(values)...).str());
   }
 
-  llvm::Error checkModel() {
-    const Json *named = model->find("type");
-    llvm::StringRef type = named ? named->asString().value_or("") : "BPE";
+  // What the model says beside its vocabulary.
+  llvm::Error readFields() {
+    JsonFields fields(*model);
+    llvm::StringRef type = fields.text("type");
     // Files that don't say are of the oldest kind, or list scores.
-    if (!named && model->find("unk_id"))
-      type = "Unigram";
+    if (type.empty())
+      type = model->find("unk_id") ? "Unigram" : "BPE";
     unigram = type == "Unigram";
     wordPiece = type == "WordPiece";
     if (!unigram && !wordPiece && (type != "BPE" || !model->find("merges")))
       return wrong("the model is of type {0}, expected BPE, Unigram or WordPiece; perhaps there is "
                    "a GGUF file of the model",
                    quote(type));
-    if (wordPiece != pipeline.bertWords)
+    fields.ignore({"vocab", "cache_capacity"});
+    if (unigram) {
+      unknownId = fields.number("unk_id");
+      byteFallback = fields.flag("byte_fallback", false);
+    } else {
+      unknownText = fields.text("unk_token", wordPiece ? "[UNK]" : "").str();
+      inside = fields.text("continuing_subword_prefix", wordPiece ? "##" : "").str();
+    }
+    if (wordPiece)
+      longestWord = fields.number("max_input_chars_per_word").value_or(100);
+    if (!unigram && !wordPiece) {
+      byteFallback = fields.flag("byte_fallback", false);
+      fuseUnknown = fields.flag("fuse_unk", false);
+      wholeWords = fields.flag("ignore_merges", false);
+      fields.ignore({"merges"});
+      const Json *dropout = fields.value("dropout");
+      if (dropout && dropout->asNumber() != 0.0)
+        return wrong("the model drops merges at random (dropout), which izh doesn't do");
+      if (!inside.empty() || !fields.text("end_of_word_suffix").empty())
+        return wrong("the model has a continuing_subword_prefix or an end_of_word_suffix, which "
+                     "izh doesn't know");
+    }
+    std::string problem = fields.problem();
+    return problem.empty() ? llvm::Error::success()
+                           : wrong("the model can't be read: {0}", problem);
+  }
+
+  llvm::Error checkModel() {
+    bool others = pipeline.byteLevel || pipeline.escapesSpaces || !pipeline.patterns.empty();
+    if (wordPiece != pipeline.bertWords || (wordPiece && others))
       return wrong("words are cut in a way that izh doesn't know for a model of type {0}",
-                   quote(type));
+                   wordPiece ? "'WordPiece'"
+                   : unigram ? "'Unigram'"
+                             : "'BPE'");
     if (wordPiece)
       return llvm::Error::success();
-    for (const char *suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
-      if (const Json *value = model->find(suffix))
-        if (value->asString().value_or("") != "")
-          return wrong("the model has a {0}, which izh doesn't know", suffix);
     if (pipeline.byteLevel == pipeline.escapesSpaces || (unigram && pipeline.byteLevel))
       return wrong("text is cut neither into bytes nor at spaces in a way that izh knows");
     if (!pipeline.byteLevel && !pipeline.patterns.empty())
@@ -88,6 +117,13 @@ private:
                    *id);
     v.texts[*id] = text;
     v.types[*id] = uint8_t(type);
+    // Which of two ids a text would get is the library's secret.
+    if (text.empty())
+      return llvm::Error::success();
+    auto [known, added] = v.ids.try_emplace(llvm::CachedHashStringRef(text), uint32_t(*id));
+    if (known->second != *id)
+      return wrong("the token {0} has the id {1}, but it is token {2} too", quote(text), *id,
+                   known->second);
     return llvm::Error::success();
   }
 
@@ -116,11 +152,13 @@ private:
     }
     if (v.texts.empty())
       return wrong("the model has no 'vocab'");
-    const Json *unknown = model->find("unk_id");
-    if (auto id = unknown ? unknown->asUInt() : std::nullopt; id && *id < v.texts.size()) {
-      v.unk = int32_t(*id);
-      v.types[*id] = uint8_t(TokenType::Unknown);
-    }
+    if (!unknownId)
+      return llvm::Error::success();
+    if (*unknownId >= v.texts.size())
+      return wrong("the model's unk_id is {0}, but the last token is {1}", *unknownId,
+                   v.texts.size() - 1);
+    v.unk = int32_t(*unknownId);
+    v.types[v.unk] = uint8_t(TokenType::Unknown);
     return llvm::Error::success();
   }
 
@@ -140,29 +178,41 @@ private:
   llvm::Error readAdded() {
     const Json *added = root.find("added_tokens");
     for (const Json &token : added ? added->items() : llvm::ArrayRef<Json>()) {
-      const Json *content = token.find("content"), *id = token.find("id");
-      const Json *special = token.find("special"), *word = token.find("single_word");
-      if (!content || !content->asString() || !id)
+      JsonFields fields(token);
+      llvm::StringRef content = fields.text("content");
+      std::optional<uint64_t> id = fields.number("id");
+      bool control = fields.flag("special", false), word = fields.flag("single_word", false);
+      int strips = fields.flag("lstrip", false) + 2 * fields.flag("rstrip", false);
+      bool normalized = fields.flag("normalized", false);
+      if (std::string problem = fields.problem(); !problem.empty())
+        return wrong("the added token {0} can't be read: {1}", quote(content), problem);
+      if (content.empty() || !id)
         return wrong("an added token has no content or no id");
-      if (word && word->asBool() == true)
+      if (word)
         return wrong("the added token {0} stands for whole words only, which izh doesn't know",
-                     quote(*content->asString()));
-      bool control = special && special->asBool().value_or(false);
-      if (llvm::Error error = place(*content->asString(), id->asUInt(),
-                                    control ? TokenType::Control : TokenType::UserDefined))
+                     quote(content));
+      if (normalized && changes(content))
+        return wrong("the added token {0} is 'normalized': it is looked for in the text that the "
+                     "normalizer makes, which izh doesn't do",
+                     quote(content));
+      if (llvm::Error error =
+              place(content, id, control ? TokenType::Control : TokenType::UserDefined))
         return error;
-      auto flag = [&](const char *key) {
-        const Json *value = token.find(key);
-        return value && value->asBool().value_or(false);
-      };
-      if (int bits = flag("lstrip") + 2 * flag("rstrip"))
-        tables.strips[uint32_t(*id->asUInt())] = uint8_t(bits);
+      if (strips)
+        tables.strips[uint32_t(*id)] = uint8_t(strips);
     }
-    v.ids.reserve(unsigned(v.texts.size()));
-    for (size_t i = 0; i < v.texts.size(); ++i)
-      if (!v.texts[i].empty())
-        v.ids.try_emplace(llvm::CachedHashStringRef(v.texts[i]), uint32_t(i));
     return llvm::Error::success();
+  }
+
+  // Whether the normalizer may change a token, or make one of other text. The
+  // canonical forms leave ASCII as it is.
+  bool changes(llvm::StringRef token) const {
+    using izh::schema::NormalStepKind;
+    bool plain = llvm::all_of(token, [](char c) { return llvm::isASCII(c); }) &&
+                 !pipeline.escapesSpaces && !pipeline.spacePrefix;
+    for (const TextStep &step : pipeline.steps)
+      plain &= step.kind == NormalStepKind::Compose || step.kind == NormalStepKind::Decompose;
+    return pipeline.normalizes && !plain;
   }
 
   // Ids in a file beside: one or several.
@@ -207,21 +257,26 @@ private:
       v.bos = int32_t(begins.front());
     if (v.eos < 0 && !v.ends.empty())
       v.eos = int32_t(v.ends.front());
-    if (const Json *unknown = model->find("unk_token"))
-      if (auto text = unknown->asString())
-        v.unk = v.find(*text);
+    if (!unigram && !unknownText.empty())
+      v.unk = v.find(unknownText);
+    // Byte-level vocabularies have no need of it.
+    if (!unigram && !unknownText.empty() && v.unk < 0 && !pipeline.byteLevel)
+      return wrong("the model's unk_token is {0}, which is no token", quote(unknownText));
     // What surrounds a text is also what a text begins and ends with.
     for (auto [name, id] :
          {std::pair(&pipeline.before, &v.bos), std::pair(&pipeline.after, &v.eos)}) {
-      if (name->empty())
+      if (name->text.empty())
         continue;
-      *id = v.find(*name);
+      *id = v.find(name->text);
       if (*id < 0)
-        return wrong("the post_processor adds {0}, which is no token", quote(*name));
+        return wrong("the post_processor adds {0}, which is no token", quote(name->text));
+      if (name->id && *name->id != uint64_t(*id))
+        return wrong("the post_processor adds {0} as id {1}, but that token is {2}",
+                     quote(name->text), *name->id, *id);
     }
     tables.leftmostSpecials = true;
-    tables.addBos = !pipeline.before.empty();
-    tables.addEos = !pipeline.after.empty();
+    tables.addBos = !pipeline.before.text.empty();
+    tables.addEos = !pipeline.after.text.empty();
     return llvm::Error::success();
   }
 
@@ -229,11 +284,13 @@ private:
   // find those among them that end a turn.
   void findEnds() {
     std::vector<uint8_t> types = v.types;
-    std::vector<uint32_t> named = v.ends;
+    std::vector<bool> named(v.size());
+    for (uint32_t id : v.ends)
+      named[id] = true;
     markControlTokens(v);
     v.types = std::move(types);
     llvm::erase_if(v.ends, [&](uint32_t id) {
-      return v.types[id] == uint8_t(TokenType::Normal) && !llvm::is_contained(named, id);
+      return v.types[id] == uint8_t(TokenType::Normal) && !named[id];
     });
     if (v.eot >= 0 && v.types[v.eot] == uint8_t(TokenType::Normal))
       v.eot = -1;
@@ -270,11 +327,14 @@ private:
   }
 
   llvm::Error fillPieces() {
-    const Json *fallback = model->find("byte_fallback");
-    bool bytes = fallback && fallback->asBool().value_or(false);
-    for (unsigned byte = 0; bytes && byte < 256; ++byte)
-      if (int32_t id = v.find(byteTokenText(byte)); id >= 0)
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      int32_t id = byteFallback ? v.find(byteTokenText(byte)) : -1;
+      if (id >= 0)
         v.types[id] = uint8_t(TokenType::Byte);
+      else if (v.unk < 0)
+        return wrong("the model has neither an unk_id nor a token for each byte, so some texts "
+                     "have no ids");
+    }
     v.scores.resize(v.size());
     tables.preciseScores.resize(v.size());
     tables.addSpacePrefix = pipeline.spacePrefix;
@@ -285,9 +345,6 @@ private:
   }
 
   llvm::Error fillWords() {
-    const Json *prefix = model->find("continuing_subword_prefix");
-    const Json *longest = model->find("max_input_chars_per_word");
-    llvm::StringRef inside = prefix ? prefix->asString().value_or("##") : "##";
     for (uint32_t id = 0; id < v.size(); ++id) {
       llvm::StringRef text = v.texts[id];
       bool word = TokenType(v.types[id]) == TokenType::Normal;
@@ -296,8 +353,7 @@ private:
       else
         tables.texts.push_back("\xe2\x96\x81" + text.str());
     }
-    if (auto most = longest ? longest->asUInt() : std::nullopt)
-      tables.longestWord = uint32_t(std::min<uint64_t>(*most, UINT32_MAX));
+    tables.longestWord = uint32_t(std::min<uint64_t>(longestWord, UINT32_MAX));
     return fillWordPiece(source, v, tables);
   }
 
@@ -308,19 +364,17 @@ private:
     if (llvm::Error error = addMerges(source, "tokenizer.json", v, *merges, tables))
       return error;
     tables.patterns = pipeline.patterns;
+    tables.covering = pipeline.covering;
     tables.addSpacePrefix = pipeline.spacePrefix;
     tables.spacePrefixOnce = pipeline.spacePrefixOnce;
     tables.spacePrefixSkips = pipeline.spacePrefixSkips;
-    const Json *fuse = model->find("fuse_unk"), *whole = model->find("ignore_merges");
-    const Json *fallback = model->find("byte_fallback");
     // Where every byte has a token nothing is unknown.
-    tables.fuseUnknown =
-        fuse && fuse->asBool().value_or(false) && !(fallback && fallback->asBool().value_or(false));
-    tables.wholeWords = whole && whole->asBool().value_or(false);
+    tables.fuseUnknown = fuseUnknown && !byteFallback;
+    tables.wholeWords = wholeWords;
     if (pipeline.byteLevel)
       return fillByteLevel();
     tables.splitSpaces = pipeline.splitSpaces;
-    return fillCharacters(source, v, fallback && fallback->asBool().value_or(false), tables);
+    return fillCharacters(source, v, byteFallback, tables);
   }
 
   llvm::Error fillByteLevel() {
@@ -343,6 +397,10 @@ private:
   const Json &root;
   const Json *model = nullptr;
   bool unigram = false, wordPiece = false;
+  bool byteFallback = false, fuseUnknown = false, wholeWords = false;
+  std::optional<uint64_t> unknownId;
+  std::string unknownText, inside;
+  uint64_t longestWord = 0;
   JsonPipeline pipeline;
   Vocabulary v;
   TokenizerTables tables;

@@ -25,6 +25,8 @@ struct TokenizerTables {
   std::vector<uint32_t> mergeSlots;
   std::vector<int32_t> byteTokens;
   std::vector<std::string> patterns;
+  // Indices of patterns that must match everything.
+  std::vector<size_t> covering;
   // See tokenizer.fbs; empty where words are cut by patterns.
   std::vector<uint8_t> joins;
   bool wholeWords = false;
@@ -98,7 +100,6 @@ struct BertRules {
 void addBertSteps(const BertRules &rules, TokenizerTables &tables);
 // Adds SentencePiece's map of characters, if it isn't empty; `where` it is from.
 llvm::Error addCharsmap(llvm::Twine where, std::string map, TokenizerTables &tables);
-bool isCharsmap(llvm::StringRef map);
 // One space at a time, none at the ends.
 void dropExtraSpaces(TokenizerTables &tables);
 // Everything but steps and flags. User-defined tokens that are inside compete by

@@ -29,6 +29,18 @@ constexpr Kind kKinds[] = {
     {"t5", buildUnigram},   {"bert", buildWordPiece},
 };
 
+// Real vocabularies have a few megabytes.
+llvm::Error checkSizes(const ModelSource &source, const Vocabulary &v) {
+  constexpr uint64_t kMaxTextBytes = 64u << 20;
+  uint64_t bytes = 0;
+  for (llvm::StringRef text : v.texts)
+    bytes += text.size();
+  if (bytes > kMaxTextBytes)
+    return makeError("{0}: the texts of its tokens have {1} bytes, at most {2} can be used",
+                     source.fileName(), bytes, kMaxTextBytes);
+  return llvm::Error::success();
+}
+
 // Tokens that a text is searched for, ordered by their bytes, the lowest id of
 // equal ones. They must be UTF-8: cutting them out may not cut characters.
 llvm::Expected<std::vector<uint32_t>> findSpecials(const ModelSource &source, const Vocabulary &v,
@@ -77,7 +89,8 @@ writeSteps(const TokenizerTables &tables, flatbuffers::FlatBufferBuilder &builde
 // The tables of all patterns. What needs more than one look at a character is
 // refused: there are texts that it would take hours for.
 llvm::Expected<PatternScanners> makeScanners(const ModelSource &source,
-                                             llvm::ArrayRef<std::string> patterns) {
+                                             const TokenizerTables &tables) {
+  llvm::ArrayRef<std::string> patterns = tables.patterns;
   if (patterns.size() > schema::kMaxPatterns)
     return makeError("{0}: text is cut by {1} patterns, at most {2} can be used", source.fileName(),
                      patterns.size(), schema::kMaxPatterns);
@@ -92,6 +105,11 @@ llvm::Expected<PatternScanners> makeScanners(const ModelSource &source,
                        "pattern or too large, looks behind or far ahead, refers back, or repeats "
                        "what may be empty), so the model is not compiled",
                        source.fileName(), quote(pattern, 200));
+  for (size_t index : tables.covering)
+    if (!scanners.matchesEverything(index))
+      return makeError("{0}: what the pattern {1} doesn't match is dropped from texts, and there "
+                       "are such texts; izh keeps all of a text, so the model is not compiled",
+                       source.fileName(), quote(patterns[index], 200));
   return std::move(scanners);
 }
 
@@ -228,13 +246,15 @@ llvm::Expected<std::vector<uint8_t>> izhc::finishTokenizer(const ModelSource &so
   // The kind may have a default for it.
   if (v.eos >= 0 && !llvm::is_contained(v.ends, uint32_t(v.eos)))
     v.ends.insert(llvm::upper_bound(v.ends, uint32_t(v.eos)), uint32_t(v.eos));
+  if (llvm::Error error = checkSizes(source, v))
+    return std::move(error);
   auto specials = findSpecials(source, v, tables);
   if (!specials)
     return specials.takeError();
   auto specialTrie = buildSpecialTrie(source, tables, *specials);
   if (!specialTrie)
     return specialTrie.takeError();
-  auto scanners = makeScanners(source, tables.patterns);
+  auto scanners = makeScanners(source, tables);
   if (!scanners)
     return scanners.takeError();
   if (tables.steps.size() > schema::kMaxNormalSteps)

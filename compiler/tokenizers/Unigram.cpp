@@ -2,8 +2,8 @@
 // changed first as the model's own map and its rules for spaces say.
 
 #include "compiler/support/Error.h"
+#include "compiler/tokenizers/Charsmap.h"
 #include "compiler/tokenizers/TokenizerTables.h"
-#include "llvm/Support/Endian.h"
 
 using namespace izhc;
 using izh::schema::NormalStepKind;
@@ -16,17 +16,11 @@ constexpr double kUnknownPenalty = 10;
 
 } // namespace
 
-bool izhc::isCharsmap(llvm::StringRef map) {
-  return map.size() >= 4 && llvm::support::endian::read32le(map.data()) <= map.size() - 4;
-}
-
 llvm::Error izhc::addCharsmap(llvm::Twine where, std::string map, TokenizerTables &tables) {
   if (map.empty())
     return llvm::Error::success();
-  if (!isCharsmap(map))
-    return makeError("{0}: the map of characters is damaged: its {1} bytes don't hold what their "
-                     "first four say",
-                     where.str(), map.size());
+  if (std::string problem = charsmapProblem(map); !problem.empty())
+    return makeError("{0}: the map of characters {1}", where.str(), problem);
   tables.steps.push_back({NormalStepKind::Charsmap, std::move(map), ""});
   return llvm::Error::success();
 }

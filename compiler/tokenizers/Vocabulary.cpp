@@ -11,8 +11,6 @@ using namespace izhc;
 
 namespace {
 
-// The artifact's offsets are 32 bits; real vocabularies hold a few megabytes.
-constexpr uint64_t kMaxTextBytes = 256u << 20;
 // Slots of the look-up tables have 24 bits for a token.
 constexpr uint64_t kMaxTokens = izh::schema::kSlotValue;
 
@@ -33,17 +31,10 @@ llvm::Error readTexts(const ModelSource &source, Vocabulary &v) {
   if (v.texts.empty() || v.texts.size() >= kMaxTokens)
     return makeError("{0}: tokenizer.ggml.tokens has {1} entries, expected 1 to {2}",
                      source.fileName(), v.texts.size(), kMaxTokens - 1);
-  uint64_t bytes = 0;
   v.ids.reserve(unsigned(v.texts.size()));
-  for (size_t i = 0; i < v.texts.size(); ++i) {
-    bytes += v.texts[i].size();
+  for (size_t i = 0; i < v.texts.size(); ++i)
     if (!v.texts[i].empty())
       v.ids.try_emplace(llvm::CachedHashStringRef(v.texts[i]), uint32_t(i));
-  }
-  if (bytes > kMaxTextBytes)
-    return makeError("{0}: the texts of tokenizer.ggml.tokens have {1} bytes, at most {2} "
-                     "can be used",
-                     source.fileName(), bytes, kMaxTextBytes);
   return llvm::Error::success();
 }
 

@@ -47,7 +47,7 @@ izh_status set_sizes(izh_context* context, const izh_context_options& options, i
   context->pool_pages = context->tokens / kPageTokens + uint64_t{context->max_sequences};
   const Root& root = context->model->image.root;
   if (const uint32_t window = greatest_window(root)) {
-    const uint64_t ring = schema::window_pages(window, root.plan.max_tokens, kPageTokens);
+    const uint64_t ring = schema::window_pages(window, context->model->step_tokens(), kPageTokens);
     if (ring * context->max_sequences < context->pool_pages) {
       context->ring = static_cast<uint32_t>(ring);
     }

@@ -11,6 +11,7 @@ namespace izh {
 namespace {
 
 constexpr uint32_t kMaxThreads = 1024;
+constexpr uint32_t kMaxBlocks = uint32_t{1} << 30;
 
 // The code section of the chosen variant.
 struct Section {
@@ -27,6 +28,10 @@ struct Section {
     if (size < sizeof(Record) || offset > size - sizeof(Record)) return false;
     memcpy(record, data + offset, sizeof(Record));
     return true;
+  }
+  // Form number `i` of the kernel whose record is at `kernel`.
+  bool read_form(uint64_t kernel, uint32_t i, schema::DeviceForm* form) const {
+    return read(kernel + sizeof(schema::DeviceKernel) + i * sizeof(*form), form);
   }
 };
 
@@ -53,13 +58,128 @@ izh_status find_kernels(const izh_model& model, DeviceImage* image, izh_error* e
     return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the model");
   }
   for (size_t i = 0; i < root.kernels.size(); ++i) {
+    const uint32_t entry = entry_of(root, model.variant, i);
     schema::DeviceKernel record;
-    if (!section.read(entry_of(root, model.variant, i), &record)) continue;  // checked before
-    image->kernels[i].threads = record.threads;
+    if (!section.read(entry, &record)) continue;  // checked before
+    DeviceKernel& kernel = image->kernels[i];
+    kernel.threads = record.threads;
+    kernel.form_count = record.forms;
     IZH_TRY(device_find(model.device, image->code, section.data + record.name_offset,
-                        &image->kernels[i].function, error));
+                        &kernel.function, error));
+    for (uint32_t f = 0; f < record.forms; ++f) {
+      DeviceKernel::Form& form = kernel.forms[f];
+      if (!section.read_form(entry, f, &form.record)) continue;
+      IZH_TRY(device_find(model.device, image->code, section.data + form.record.name_offset,
+                          &form.function, error));
+    }
   }
   return IZH_OK;
+}
+
+// Forms with ascending least rows, whose blocks can be launched.
+izh_status check_forms(const izh_model& model, const Section& section, uint64_t entry,
+                       uint32_t count, izh_error* error) {
+  if (count > schema::kMaxForms) return damaged(model, "kernels of too many forms", error);
+  uint32_t least = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    schema::DeviceForm form;
+    if (!section.read_form(entry, i, &form) || !section.has_string(form.name_offset)) {
+      return damaged(model, "forms without a name", error);
+    }
+    if (form.threads == 0 || form.threads > kMaxThreads) {
+      return damaged(model, "forms of an impossible number of threads", error);
+    }
+    if (form.least_rows <= least || form.rows_each == 0 || form.rows >= schema::kFormRows ||
+        form.groups == 0 || form.groups > kMaxBlocks / model.image.root.plan.max_tokens) {
+      return damaged(model, "forms of impossible sizes", error);
+    }
+    least = form.least_rows;
+  }
+  return IZH_OK;
+}
+
+// A kernel's record, and that it takes `bindings`.
+izh_status check_kernel(const izh_model& model, uint64_t offset, uint64_t bindings,
+                        izh_error* error) {
+  const Section section = section_of(model);
+  schema::DeviceKernel kernel;
+  if (!section.read(offset, &kernel) || !section.has_string(kernel.name_offset)) {
+    return damaged(model, "kernels without a name", error);
+  }
+  if (kernel.threads == 0 || kernel.threads > kMaxThreads) {
+    return damaged(model, "kernels of an impossible number of threads", error);
+  }
+  if (kernel.bindings != bindings) return damaged(model, "kernels of another plan", error);
+  return check_forms(model, section, offset, kernel.forms, error);
+}
+
+// False if there is no such form.
+bool read_one_row(const Section& section, uint64_t first, size_t number, schema::OneRowForm* form) {
+  return section.read(first + number * sizeof(*form), form);
+}
+
+izh_status check_one_row(const izh_model& model, uint64_t first, size_t number, izh_error* error) {
+  const Root& root = model.image.root;
+  schema::OneRowForm form;
+  if (!read_one_row(section_of(model), first, number, &form)) {
+    return damaged(model, "fewer forms than dispatches", error);
+  }
+  if (form.rows == 0) return IZH_OK;
+  if ((form.rows != uint32_t(Extent::Tokens) && form.rows != uint32_t(Extent::Outputs)) ||
+      form.prologue > root.dispatches.size()) {
+    return damaged(model, "an unknown form of a dispatch", error);
+  }
+  if (form.skipped) return IZH_OK;
+  if (form.units == 0 || form.units > kMaxBlocks) {
+    return damaged(model, "a form of an impossible number of blocks", error);
+  }
+  uint64_t bindings = root.dispatches[number].binding_count;
+  if (form.prologue != 0) bindings += root.dispatches[form.prologue - 1].binding_count;
+  return check_kernel(model, form.kernel, bindings, error);
+}
+
+// So many that each takes about as many units as the others.
+uint32_t blocks_of(const schema::OneRowForm& form, uint32_t multiprocessors) {
+  const uint64_t most = uint64_t{form.at_once} * multiprocessors;
+  if (most == 0 || form.units <= most) return form.units;
+  const uint64_t turns = (form.units + most - 1) / most;
+  return static_cast<uint32_t>((form.units + turns - 1) / turns);
+}
+
+izh_status find_one_rows(const izh_model& model, uint64_t first, DeviceImage* image,
+                         izh_error* error) {
+  if (first == 0) return IZH_OK;
+  const Section section = section_of(model);
+  const size_t count = model.image.root.dispatches.size();
+  if (!image->one_rows.resize(count)) {
+    return fail(error, IZH_OUT_OF_MEMORY, "no memory is left for the model");
+  }
+  for (size_t i = 0; i < count; ++i) {
+    schema::OneRowForm form;
+    if (!read_one_row(section, first, i, &form)) continue;  // checked before
+    OneRow& out = image->one_rows[i];
+    out = {static_cast<Extent>(form.rows),
+           form.skipped != 0,
+           {},
+           form.prologue,
+           blocks_of(form, device_info(model.device).multiprocessors)};
+    schema::DeviceKernel record;
+    if (form.rows == 0 || out.skipped || !section.read(form.kernel, &record)) continue;
+    out.kernel.threads = record.threads;
+    IZH_TRY(device_find(model.device, image->code, section.data + record.name_offset,
+                        &out.kernel.function, error));
+  }
+  return IZH_OK;
+}
+
+izh_status find_best(const izh_model& model, uint32_t offset, DeviceImage* image,
+                     izh_error* error) {
+  const Section section = section_of(model);
+  schema::DeviceKernel record;
+  if (!section.read(offset, &record)) return IZH_OK;  // checked before
+  image->best.threads = record.threads;
+  return device_find(model.device, image->code, section.data + record.name_offset,
+                     &image->best.function, error);
 }
 
 izh_status upload(const izh_model& model, const SectionFacts& section, const char* what,
@@ -75,7 +195,10 @@ izh_status make(const izh_model& model, DeviceImage* image, izh_error* error) {
   if (!section.read(0, &code)) return damaged(model, "no beginning", error);
   IZH_TRY(device_load(model.device, section.data + code.text_offset, model.path.data(),
                       &image->code, error));
+  image->overlaps = code.overlaps != 0;
   IZH_TRY(find_kernels(model, image, error));
+  IZH_TRY(find_best(model, code.best_offset, image, error));
+  IZH_TRY(find_one_rows(model, code.one_rows_offset, image, error));
   IZH_TRY(upload(model, root.weights_section, "the weights", &image->weights, error));
   return upload(model, root.constants_section, "the constants", &image->constants, error);
 }
@@ -89,20 +212,12 @@ izh_status device_code_check(const izh_model& model, izh_error* error) {
   if (!section.read(0, &code) || !section.has_string(code.text_offset)) {
     return damaged(model, "no text", error);
   }
-  for (size_t i = 0; i < root.kernels.size(); ++i) {
-    schema::DeviceKernel kernel;
-    if (!section.read(entry_of(root, model.variant, i), &kernel) ||
-        !section.has_string(kernel.name_offset)) {
-      return damaged(model, "kernels without a name", error);
-    }
-    if (kernel.threads == 0 || kernel.threads > kMaxThreads) {
-      return damaged(model, "kernels of an impossible number of threads", error);
-    }
-    for (const DispatchFacts& dispatch : root.dispatches) {
-      if (dispatch.kernel == i && dispatch.binding_count != kernel.bindings) {
-        return damaged(model, "kernels of another plan", error);
-      }
-    }
+  IZH_TRY(check_kernel(model, code.best_offset, 0, error));
+  for (size_t i = 0; i < root.dispatches.size(); ++i) {
+    const DispatchFacts& dispatch = root.dispatches[i];
+    IZH_TRY(check_kernel(model, entry_of(root, model.variant, dispatch.kernel),
+                         dispatch.binding_count, error));
+    if (code.one_rows_offset != 0) IZH_TRY(check_one_row(model, code.one_rows_offset, i, error));
   }
   return IZH_OK;
 }

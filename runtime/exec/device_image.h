@@ -12,6 +12,20 @@ namespace izh {
 struct DeviceKernel {
   DeviceFunction* function;
   uint32_t threads;  // of a block
+  uint32_t form_count;
+  struct Form {
+    schema::DeviceForm record;
+    DeviceFunction* function;
+  } forms[schema::kMaxForms];
+};
+
+// What a dispatch is where a count of the step is 1 (runtime/schema/device_code.h).
+struct OneRow {
+  Extent rows;  // Fixed: it has no other form
+  bool skipped;
+  DeviceKernel kernel;
+  uint32_t prologue;  // dispatch number plus 1; 0: none
+  uint32_t blocks;    // that are launched
 };
 
 struct DeviceImage {
@@ -19,6 +33,9 @@ struct DeviceImage {
   DeviceAddress constants = 0;
   DeviceCode* code = nullptr;
   Array<DeviceKernel> kernels;  // as in the plan
+  Array<OneRow> one_rows;       // of each dispatch, or none at all
+  DeviceKernel best = {};       // of rows of logits
+  bool overlaps = false;        // launches may begin before those before them end
 };
 
 // Checks the records of the chosen variant's code, which is a device's: after

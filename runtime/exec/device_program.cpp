@@ -12,12 +12,19 @@ namespace izh {
 
 namespace {
 
-// One dispatch. A kernel's arguments are its bindings, the address of the
-// step's counts, the first unit and the end of them.
-struct Launch {
+// A kernel's arguments are its bindings, the address of the step's counts, the
+// first unit and the end of them.
+struct Call {
   DeviceKernel kernel;
   uint32_t first_argument;  // in DeviceProgram::arguments
   uint32_t end;             // of units, in DeviceProgram::values
+};
+
+struct Launch {
+  Call call;
+  Call one_row;             // where the count of `rows` is 1
+  Extent rows;              // Fixed: there is no such form
+  uint64_t one_row_blocks;  // 0: nothing is launched then
   uint64_t units_each;
   Extent extent;
   bool only_logits;
@@ -30,10 +37,13 @@ struct DeviceProgram {
   Device* device = nullptr;
   DeviceAddress arena = 0;
   DeviceAddress inputs = 0;  // the counts lie behind the arrays
+  DeviceAddress best = 0;    // an int32 for each row of outputs
+  DeviceKernel best_kernel = {};
   Array<DeviceAddress> pools;
   Array<Launch> launches;
   Array<uint64_t> values;  // of all arguments
   Array<void*> arguments;  // their addresses
+  bool overlaps = false;
   void* host_inputs = nullptr;
   uint64_t input_bytes = 0;  // of the arrays
   StepCounts recorded = {};  // of the graph, or of the last step
@@ -70,6 +80,8 @@ izh_status take_memory(DeviceProgram* program, const DeviceSizes& sizes, izh_err
   const uint64_t bytes = sizes.inputs + sizeof(int64_t) * kExtents;
   IZH_TRY(device_alloc(device, sizes.arena, "the buffers", &program->arena, error));
   IZH_TRY(device_alloc(device, bytes, "the inputs", &program->inputs, error));
+  IZH_TRY(device_alloc(device, sizeof(int32_t) * root.plan.max_outputs, "the choices",
+                       &program->best, error));
   IZH_TRY(device_host_alloc(device, bytes, &program->host_inputs, error));
   if (!program->pools.reserve(root.states.size())) return no_memory(error);
   for (size_t i = 0; i < root.states.size(); ++i) {
@@ -80,45 +92,113 @@ izh_status take_memory(DeviceProgram* program, const DeviceSizes& sizes, izh_err
   return IZH_OK;
 }
 
+struct Binder {
+  DeviceProgram* program;
+  const DeviceImage& image;
+  const DeviceSizes& sizes;
+  const Root& root;
+
+  // Room was reserved, so the addresses stay.
+  void add(uint64_t value) const {
+    (void)program->values.push(value);
+    (void)program->arguments.push(&program->values.back());
+  }
+  void add_bindings(const DispatchFacts& facts) const {
+    for (uint32_t i = 0; i < facts.binding_count; ++i) {
+      add(address_of(*program, image, sizes, root.bindings[facts.first_binding + i]));
+    }
+  }
+  // `prologue`: of dispatches too, plus 1; 0: none.
+  Call call(const DeviceKernel& kernel, size_t dispatch, uint32_t prologue) const {
+    const uint32_t first = static_cast<uint32_t>(program->values.size());
+    add_bindings(root.dispatches[dispatch]);
+    if (prologue != 0) add_bindings(root.dispatches[prologue - 1]);
+    add(program->inputs + program->input_bytes);
+    add(0);
+    add(0);
+    return {kernel, first, static_cast<uint32_t>(program->values.size()) - 1};
+  }
+};
+
+size_t argument_count(const DeviceImage& image, const Root& root) {
+  size_t count = root.bindings.size() + 3 * root.dispatches.size();
+  for (size_t i = 0; i < image.one_rows.size(); ++i) {
+    const uint32_t prologue = image.one_rows[i].prologue;
+    count += root.dispatches[i].binding_count + 3;
+    if (prologue != 0) count += root.dispatches[prologue - 1].binding_count;
+  }
+  return count;
+}
+
 izh_status bind(DeviceProgram* program, const DeviceImage& image, const DeviceSizes& sizes,
                 izh_error* error) {
   const Root& root = program->model->image.root;
-  const size_t count = root.bindings.size() + 3 * root.dispatches.size();
+  const size_t count = argument_count(image, root);
   if (!program->values.reserve(count) || !program->arguments.reserve(count) ||
       !program->launches.reserve(root.dispatches.size())) {
     return no_memory(error);
   }
-  auto add = [&](uint64_t value) {
-    // Room was reserved, so the addresses stay.
-    (void)program->values.push(value);
-    (void)program->arguments.push(&program->values.back());
-  };
+  program->overlaps = image.overlaps;
+  program->best_kernel = image.best;
+  const Binder binder = {program, image, sizes, root};
   for (size_t i = 0; i < root.dispatches.size(); ++i) {
     const DispatchFacts& facts = root.dispatches[i];
-    const uint32_t first = static_cast<uint32_t>(program->values.size());
-    for (uint32_t b = 0; b < facts.binding_count; ++b) {
-      add(address_of(*program, image, sizes, root.bindings[facts.first_binding + b]));
+    Launch launch = {};
+    launch.call = binder.call(image.kernels[facts.kernel], i, 0);
+    if (image.one_rows.size() != 0) {
+      const OneRow& form = image.one_rows[i];
+      launch.rows = form.rows;
+      launch.one_row_blocks = form.skipped ? 0 : form.blocks;
+      launch.one_row = binder.call(form.kernel, i, form.prologue);
     }
-    add(program->inputs + program->input_bytes);
-    add(0);
-    add(0);
-    const uint32_t end = static_cast<uint32_t>(program->values.size()) - 1;
-    (void)program->launches.push({image.kernels[facts.kernel], first, end, facts.units,
-                                  facts.extent, fills_only_logits(root, i)});
+    launch.units_each = facts.units;
+    launch.extent = facts.extent;
+    launch.only_logits = fills_only_logits(root, i);
+    (void)program->launches.push(launch);
   }
   return IZH_OK;
 }
 
+// What a dispatch starts in a step of these counts; nothing where there are no
+// units.
+struct Blocks {
+  const Call* call;
+  DeviceFunction* function;
+  uint32_t threads;
+  uint64_t units;
+};
+
+Blocks blocks_of(const Launch& launch, const int64_t* counts) {
+  auto count_of = [&](Extent extent) {
+    return static_cast<uint64_t>(counts[static_cast<uint32_t>(extent)]);
+  };
+  const DeviceKernel& kernel = launch.call.kernel;
+  Blocks blocks = {&launch.call, kernel.function, kernel.threads,
+                   launch.units_each * count_of(launch.extent)};
+  if (launch.rows != Extent::Fixed && count_of(launch.rows) == 1) {
+    const DeviceKernel& one = launch.one_row.kernel;
+    blocks = {&launch.one_row, one.function, one.threads, launch.one_row_blocks};
+  }
+  for (uint32_t i = 0; i < kernel.form_count; ++i) {
+    const DeviceKernel::Form& form = kernel.forms[i];
+    const uint64_t units = form_units(form.record, count_of(Extent::Tokens),
+                                      count_of(Extent::Outputs), count_of(Extent::Tiles));
+    if (units == 0) break;
+    blocks = {&launch.call, form.function, form.record.threads, units};
+  }
+  if (launch.only_logits && count_of(Extent::Outputs) == 0) blocks.units = 0;
+  return blocks;
+}
+
 izh_status launch_all(DeviceProgram* program, const int64_t* counts, izh_error* error) {
   for (const Launch& launch : program->launches) {
-    uint64_t units = launch.units_each * static_cast<uint64_t>(counts[uint32_t(launch.extent)]);
-    if (launch.only_logits && counts[uint32_t(Extent::Outputs)] == 0) units = 0;
-    if (units == 0) continue;
-    program->values[launch.end] = units;
+    const Blocks blocks = blocks_of(launch, counts);
+    if (blocks.units == 0) continue;
+    program->values[blocks.call->end] = blocks.units;
     // In range: the loader has limited units.
-    IZH_TRY(device_launch(program->device, launch.kernel.function, static_cast<uint32_t>(units),
-                          launch.kernel.threads, program->arguments.data() + launch.first_argument,
-                          error));
+    IZH_TRY(device_launch(program->device, blocks.function, static_cast<uint32_t>(blocks.units),
+                          blocks.threads, program->overlaps,
+                          program->arguments.data() + blocks.call->first_argument, error));
   }
   return IZH_OK;
 }
@@ -179,6 +259,7 @@ void device_program_destroy(DeviceProgram* program) {
   for (const DeviceAddress pool : program->pools) device_free(device, pool);
   device_free(device, program->arena);
   device_free(device, program->inputs);
+  device_free(device, program->best);
   device_host_free(device, program->host_inputs);
   heap_destroy(program);
 }
@@ -186,7 +267,7 @@ void device_program_destroy(DeviceProgram* program) {
 void* device_program_inputs(DeviceProgram* program) { return program->host_inputs; }
 
 izh_status device_program_run(DeviceProgram* program, const StepCounts& step, float* logits,
-                              size_t floats, izh_error* error) {
+                              int32_t* best, izh_error* error) {
   Device* device = program->device;
   const int64_t counts[kExtents] = {1,          step.tokens, step.outputs,
                                     step.tiles, step.merges, step.sequences};
@@ -195,9 +276,17 @@ izh_status device_program_run(DeviceProgram* program, const StepCounts& step, fl
   IZH_TRY(device_begin(device, error));
   IZH_TRY(device_send(device, program->inputs, host, program->input_bytes + sizeof(counts), error));
   IZH_TRY(launch_or_replay(program, step, counts, error));
-  const uint64_t offset = program->model->image.root.plan.logits_offset;
-  if (floats == 0) return device_wait(device, error);
-  return device_download(device, logits, program->arena + offset, floats * sizeof(float), error);
+  if (step.outputs == 0) return device_wait(device, error);
+  const Root& root = program->model->image.root;
+  uint64_t rows = program->arena + root.plan.logits_offset, vocabulary = root.model.vocabulary;
+  if (logits) {
+    const uint64_t bytes = step.outputs * vocabulary * sizeof(float);
+    return device_download(device, logits, rows, bytes, error);
+  }
+  void* arguments[] = {&rows, &program->best, &vocabulary};
+  IZH_TRY(device_launch(device, program->best_kernel.function, step.outputs,
+                        program->best_kernel.threads, /*overlaps=*/false, arguments, error));
+  return device_download(device, best, program->best, step.outputs * sizeof(int32_t), error);
 }
 
 }  // namespace izh

@@ -26,8 +26,9 @@ void device_program_destroy(DeviceProgram* program);
 // Where the input arrays of the next step are to be filled in.
 void* device_program_inputs(DeviceProgram* program);
 
-// Runs one step and copies `floats` floats of logits to `logits`.
+// Runs one step and copies its rows of logits to `logits`, or, where that is NULL,
+// the number of the largest of each row to `best` (as izh_context_run_best says).
 [[nodiscard]] izh_status device_program_run(DeviceProgram* program, const StepCounts& counts,
-                                            float* logits, size_t floats, izh_error* error);
+                                            float* logits, int32_t* best, izh_error* error);
 
 }  // namespace izh

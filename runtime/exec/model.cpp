@@ -118,7 +118,7 @@ void izh_model_get_info(const izh_model* model, izh_model_info* out) {
   out->context = facts.context;
   out->embedding = facts.embedding;
   out->layers = facts.layers;
-  out->max_step_tokens = root.plan.max_tokens;
+  out->max_step_tokens = model->step_tokens();
   out->parameters = facts.parameters;
   out->file_bytes = model->image.size;
   out->weight_bytes = root.weights_section.size + root.constants_section.size;

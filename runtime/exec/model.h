@@ -12,6 +12,7 @@
 #include "runtime/include/izh/izh.h"
 #include "runtime/platform/device.h"
 #include "runtime/platform/file.h"
+#include "runtime/schema/step.h"
 
 namespace izh {
 
@@ -41,6 +42,12 @@ struct izh_model {
   // The tokenizer section; empty if the model has none. Its hash is checked,
   // its content is the text layer's to verify.
   izh::Span<const uint8_t> tokenizer;
+
+  // The most tokens that a step computes.
+  uint32_t step_tokens() const {
+    const uint32_t most = image.root.plan.max_tokens;
+    return device ? most : izh::schema::processor_step_tokens(most);
+  }
 
   // Where its contexts run; NULL: on the processor.
   izh::Device* device = nullptr;

@@ -32,7 +32,7 @@ void run_piece(void* argument, uint32_t phase, uint32_t piece) {
   const Program* program = static_cast<const Program*>(argument);
   const Program::Dispatch& dispatch = program->dispatches[phase];
   const bool is_long = piece < dispatch.long_pieces;
-  const int64_t size = is_long ? dispatch.long_units : dispatch.grain;
+  const int64_t size = is_long ? dispatch.long_units : dispatch.short_units;
   const int64_t before = is_long ? 0 : dispatch.long_pieces * dispatch.long_units;
   const int64_t number = static_cast<int64_t>(piece) - (is_long ? 0 : dispatch.long_pieces);
   const int64_t begin = before + number * size;
@@ -43,25 +43,37 @@ void run_piece(void* argument, uint32_t phase, uint32_t piece) {
 // A dispatch of more grains than this is cut into nothing else: then they are
 // large, and a thread that falls behind may have taken few of them.
 constexpr int64_t kFewGrains = 16;
+// Tiles of attention are cut into about so many pieces a thread: units that
+// follow each other fetch for each other.
+constexpr int64_t kTilePieces = 16;
+
+// What is left for those who are early is cut this much finer: threads end
+// together, but for one of these.
+constexpr int64_t kFiner = 4;
 
 // Cuts a dispatch into pieces. Memory is read fastest in long runs, so each
-// thread first takes one piece of nearly its share; what is left of few grains
-// is for those who are early.
+// thread first takes one piece of nearly its share of few grains.
 uint32_t cut(Program::Dispatch* dispatch, uint32_t threads) {
   const int64_t grains = (dispatch->units + dispatch->grain - 1) / dispatch->grain;
   dispatch->long_pieces = 0;
+  dispatch->short_units = dispatch->grain;
+  if (dispatch->extent == Extent::Tiles) {
+    const int64_t together = grains / (kTilePieces * threads);
+    if (together > 1) dispatch->short_units *= together;
+  }
   // Units of one extent take the same time; those of tiles don't.
   if (dispatch->extent == Extent::Fixed && grains <= kFewGrains) {
     const int64_t share = threads == 1 ? grains : grains * 7 / 8 / threads;
     if (share > 1) {
       dispatch->long_pieces = threads;
       dispatch->long_units = share * dispatch->grain;
+      dispatch->short_units = dispatch->grain < kFiner ? 1 : dispatch->grain / kFiner;
     }
   }
   // In range: the loader has limited units, and grain is at least 1.
   const int64_t rest = dispatch->units - dispatch->long_pieces * dispatch->long_units;
-  return dispatch->long_pieces +
-         static_cast<uint32_t>(rest > 0 ? (rest + dispatch->grain - 1) / dispatch->grain : 0);
+  const int64_t size = dispatch->short_units;
+  return dispatch->long_pieces + static_cast<uint32_t>(rest > 0 ? (rest + size - 1) / size : 0);
 }
 
 }  // namespace

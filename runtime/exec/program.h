@@ -29,9 +29,11 @@ struct Program {
     int64_t units;       // in this step
     int64_t units_each;  // times the extent's count
     int64_t grain;
-    // Pieces of this step: first `long_pieces` of `long_units`, then of grains.
+    // Pieces of this step: first `long_pieces` of `long_units`, then of
+    // `short_units`.
     uint32_t long_pieces;
     int64_t long_units;
+    int64_t short_units;
     Extent extent;
     bool only_logits;  // useless in a step without outputs
   };

@@ -20,6 +20,13 @@ struct Step : StepCounts {
   uint32_t partials;
 };
 
+// Where results go: all logits, or where `logits` is NULL, the best of each row.
+struct Results {
+  float* logits;
+  int32_t* best;
+  const char* what;  // for messages
+};
+
 // The next token that no step has yet.
 struct Cursor {
   uint32_t input;
@@ -58,7 +65,7 @@ izh_status check_input(izh_context* context, const izh_input& input, uint32_t in
   return check_tokens(input, index, context->model->image.root.model.vocabulary, error);
 }
 
-izh_status check_batch(izh_context* context, const Batch& batch, const float* logits,
+izh_status check_batch(izh_context* context, const Batch& batch, const Results& results,
                        izh_error* error) {
   if (batch.count != 0 && !batch.inputs) {
     return fail(error, IZH_INVALID_ARGUMENT, "%u inputs were given, but no array of them",
@@ -71,8 +78,9 @@ izh_status check_batch(izh_context* context, const Batch& batch, const float* lo
     tokens += batch.inputs[i].count;
     outputs += batch.inputs[i].outputs;
   }
-  if (outputs != 0 && !logits) {
-    return fail(error, IZH_INVALID_ARGUMENT, "logits were asked for, but no place for them given");
+  if (outputs != 0 && !results.logits && !results.best) {
+    return fail(error, IZH_INVALID_ARGUMENT, "%s were asked for, but no place for them given",
+                results.what);
   }
   // This is all that pages need, too: the pool has one more for each sequence
   // than whole pages of so many tokens.
@@ -88,9 +96,10 @@ izh_status check_batch(izh_context* context, const Batch& batch, const float* lo
 
 // How many tokens of `input` from `token` on still fit in the step.
 uint32_t tokens_that_fit(const izh_input& input, uint32_t token, const Step& step,
-                         const PlanFacts& plan) {
+                         const izh_model& model) {
+  const PlanFacts& plan = model.image.root.plan;
   uint32_t fit = input.count - token;
-  if (fit > plan.max_tokens - step.tokens) fit = plan.max_tokens - step.tokens;
+  if (fit > model.step_tokens() - step.tokens) fit = model.step_tokens() - step.tokens;
   // Rows of logits are those of the last tokens.
   const uint32_t first_output = input.count - input.outputs;
   const uint32_t silent = first_output > token ? first_output - token : 0;
@@ -203,7 +212,6 @@ void fill_sequence(izh_context* context, const izh_sequence& sequence, uint32_t 
 
 // Takes as many tokens as a step may have, in order.
 Step fill_step(izh_context* context, const Batch& batch, Cursor* cursor) {
-  const PlanFacts& plan = context->model->image.root.plan;
   Step step = {};
   while (cursor->input < batch.count) {
     const izh_input& input = batch.inputs[cursor->input];
@@ -211,7 +219,7 @@ Step fill_step(izh_context* context, const Batch& batch, Cursor* cursor) {
       *cursor = {cursor->input + 1, 0};
       continue;
     }
-    const uint32_t count = tokens_that_fit(input, cursor->token, step, plan);
+    const uint32_t count = tokens_that_fit(input, cursor->token, step, *context->model);
     if (count == 0) break;
     fill_rows(context, input, cursor->token, count, &step);
     fill_tiles(context, *input.sequence, input.sequence->length + cursor->token, count, &step);
@@ -222,26 +230,71 @@ Step fill_step(izh_context* context, const Batch& batch, Cursor* cursor) {
   return step;
 }
 
-// One step. `logits` receives as many floats as the step has of them.
-izh_status run_step(izh_context* context, const Step& step, float* logits, izh_error* error) {
+// The lowest number of the greatest of `count` logits, or -1.
+int32_t best_of(const float* logits, uint32_t count) {
+  uint32_t best = 0;
+  bool usable = true;
+  for (uint32_t i = 0; i < count; ++i) {
+    usable &= logits[i] < __builtin_inff();
+    if (logits[i] > logits[best]) best = i;
+  }
+  return usable ? static_cast<int32_t>(best) : -1;
+}
+
+// One step; its results go to the beginning of where results go.
+izh_status run_step(izh_context* context, const Step& step, const Results& to, izh_error* error) {
   const Root& root = context->model->image.root;
-  const size_t floats = size_t{step.outputs} * root.model.vocabulary;
-  if (context->device) return device_program_run(context->device, step, logits, floats, error);
+  if (context->device) {
+    return device_program_run(context->device, step, to.logits, to.best, error);
+  }
   program_run(&context->program, context->team, step);
-  const uint8_t* rows = static_cast<const uint8_t*>(context->arena) + root.plan.logits_offset;
-  if (floats != 0) memcpy(logits, rows, floats * sizeof(float));
+  const uint8_t* start = static_cast<const uint8_t*>(context->arena) + root.plan.logits_offset;
+  const float* rows = reinterpret_cast<const float*>(start);
+  const uint32_t vocabulary = root.model.vocabulary;
+  if (to.logits && step.outputs != 0) {
+    memcpy(to.logits, rows, size_t{step.outputs} * vocabulary * sizeof(float));
+  }
+  for (uint32_t i = 0; i < step.outputs && !to.logits; ++i) {
+    to.best[i] = best_of(rows + size_t{i} * vocabulary, vocabulary);
+  }
   return IZH_OK;
 }
 
-izh_status run_steps(izh_context* context, const Batch& batch, float* logits, izh_error* error) {
+izh_status run_steps(izh_context* context, const Batch& batch, Results results, izh_error* error) {
   Cursor cursor = {0, 0};
   for (;;) {
     const Step step = fill_step(context, batch, &cursor);
     if (step.tokens == 0) return IZH_OK;
-    IZH_TRY(run_step(context, step, logits, error));
+    IZH_TRY(run_step(context, step, results, error));
     if (step.outputs == 0) continue;
-    logits += size_t{step.outputs} * context->model->image.root.model.vocabulary;
+    if (results.logits) {
+      results.logits += size_t{step.outputs} * context->model->image.root.model.vocabulary;
+    } else {
+      results.best += step.outputs;
+    }
   }
+}
+
+izh_status run(izh_context* context, const Batch& batch, const Results& results, izh_error* error) {
+  IZH_TRY(check_batch(context, batch, results, error));
+  const izh_input* inputs = batch.inputs;
+  for (uint32_t i = 0; i < batch.count; ++i) {
+    sequence_cover(inputs[i].sequence, inputs[i].sequence->length + inputs[i].count);
+  }
+  const izh_status status = run_steps(context, batch, results, error);
+  if (status != IZH_OK) {
+    for (uint32_t i = 0; i < batch.count; ++i) {
+      sequence_cut(inputs[i].sequence, inputs[i].sequence->length);
+    }
+    return status;
+  }
+  for (uint32_t i = 0; i < batch.count; ++i) {
+    izh_sequence* sequence = inputs[i].sequence;
+    sequence->length += inputs[i].count;
+    if (sequence->length > sequence->written) sequence->written = sequence->length;
+    context->used_tokens += inputs[i].count;
+  }
+  return IZH_OK;
 }
 
 }  // namespace
@@ -252,23 +305,11 @@ using namespace izh;
 izh_status izh_context_run(izh_context* context, const izh_input* inputs, uint32_t input_count,
                            float* logits, izh_error* error) {
   if (!context) return fail(error, IZH_INVALID_ARGUMENT, "izh_context_run needs a context");
-  const Batch batch = {inputs, input_count};
-  IZH_TRY(check_batch(context, batch, logits, error));
-  for (uint32_t i = 0; i < input_count; ++i) {
-    sequence_cover(inputs[i].sequence, inputs[i].sequence->length + inputs[i].count);
-  }
-  const izh_status status = run_steps(context, batch, logits, error);
-  if (status != IZH_OK) {
-    for (uint32_t i = 0; i < input_count; ++i) {
-      sequence_cut(inputs[i].sequence, inputs[i].sequence->length);
-    }
-    return status;
-  }
-  for (uint32_t i = 0; i < input_count; ++i) {
-    izh_sequence* sequence = inputs[i].sequence;
-    sequence->length += inputs[i].count;
-    if (sequence->length > sequence->written) sequence->written = sequence->length;
-    context->used_tokens += inputs[i].count;
-  }
-  return IZH_OK;
+  return run(context, {inputs, input_count}, {logits, nullptr, "logits"}, error);
+}
+
+izh_status izh_context_run_best(izh_context* context, const izh_input* inputs, uint32_t input_count,
+                                int32_t* best, izh_error* error) {
+  if (!context) return fail(error, IZH_INVALID_ARGUMENT, "izh_context_run_best needs a context");
+  return run(context, {inputs, input_count}, {nullptr, best, "best tokens"}, error);
 }

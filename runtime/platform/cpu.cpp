@@ -83,6 +83,7 @@ uint64_t detect() {
     add(b, 30, k_avx512bw);
     add(b, 31, k_avx512vl);
     add(c, 11, k_avx512vnni);
+    add(d, 23, k_avx512fp16);
   }
   if (tiles && ((d >> 24) & 1) && request_tiles()) {
     found |= k_amxtile;

@@ -37,6 +37,9 @@ izh_status find_all(void* library, Driver* driver, izh_error* error) {
   if (!find(library, #symbol, &driver->member) && !missing) missing = #symbol;
   IZH_DRIVER_FUNCTIONS
 #undef IZH_DRIVER_FUNCTION
+  if (version >= kLaunchWithVersion) {
+    (void)find(library, "cuLaunchKernelEx", &driver->launch_with);
+  }
   if (!missing && version >= kLeastVersion) return IZH_OK;
   return fail(error, IZH_UNSUPPORTED_CPU,
               "the NVIDIA driver here is for CUDA %d.%d%s%s, but this runtime needs one for CUDA "

@@ -30,12 +30,31 @@ using GraphExec = GraphExecObject*;
 // Values of the driver's enumerations.
 constexpr Result kOutOfMemory = 2;
 constexpr Result kNoDevice = 100;
-constexpr int kComputeMajor = 75, kComputeMinor = 76;  // device attributes
-constexpr int kErrorLog = 5, kErrorLogBytes = 6;       // options of loading a module
-constexpr int kCaptureThreadLocal = 1;                 // capture mode
+constexpr int kMultiprocessors = 16, kComputeMajor = 75, kComputeMinor = 76;  // attributes
+constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // options of loading a module
+constexpr int kCaptureThreadLocal = 1;            // capture mode
 constexpr unsigned kStreamNonBlocking = 1;
+constexpr int kProgrammaticLaunch = 6;  // attribute of a launch
 // The least that has all functions below, as the driver counts: 11.0.
 constexpr int kLeastVersion = 11000;
+// The least that records launches with attributes in graphs.
+constexpr int kLaunchWithVersion = 12030;
+
+// Of cuLaunchKernelEx.
+struct LaunchAttribute {
+  int kind;
+  int padding;
+  int value[16];
+};
+struct LaunchConfig {
+  unsigned blocks[3];
+  unsigned threads[3];
+  unsigned shared_bytes;
+  Stream stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
 // IZH_DRIVER_FUNCTION(member, exported name, arguments)
 #define IZH_DRIVER_FUNCTIONS                                                                       \
@@ -62,6 +81,8 @@ constexpr int kLeastVersion = 11000;
                       (Address to, const void* from, size_t bytes, Stream stream))                 \
   IZH_DRIVER_FUNCTION(copy_out, cuMemcpyDtoHAsync_v2,                                              \
                       (void* to, Address from, size_t bytes, Stream stream))                       \
+  IZH_DRIVER_FUNCTION(copy_within, cuMemcpyDtoDAsync_v2,                                           \
+                      (Address to, Address from, size_t bytes, Stream stream))                     \
   IZH_DRIVER_FUNCTION(fill, cuMemsetD8Async,                                                       \
                       (Address to, unsigned char value, size_t bytes, Stream stream))              \
   IZH_DRIVER_FUNCTION(stream_create, cuStreamCreate, (Stream * stream, unsigned flags))            \
@@ -89,6 +110,9 @@ struct Driver {
 #define IZH_DRIVER_FUNCTION(member, symbol, arguments) Result(*member) arguments = nullptr;
   IZH_DRIVER_FUNCTIONS
 #undef IZH_DRIVER_FUNCTION
+  // NULL where the driver is older than kLaunchWithVersion.
+  Result (*launch_with)(const LaunchConfig* config, Function function, void** arguments,
+                        void** extra) = nullptr;
 };
 
 // The driver, opened and initialised once and never closed. On failure the

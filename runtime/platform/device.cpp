@@ -8,6 +8,7 @@
 
 #include "runtime/base/heap.h"
 #include "runtime/base/status.h"
+#include "runtime/platform/clock.h"
 #include "runtime/platform/cpu.h"
 #include "runtime/platform/cuda_driver.h"
 
@@ -68,6 +69,10 @@ izh_status describe(const cuda::Driver& driver, uint32_t index, cuda::DeviceNumb
   int major = 0, minor = 0;
   IZH_DRIVER(&device, device_attribute(&major, cuda::kComputeMajor, *number), "being described");
   IZH_DRIVER(&device, device_attribute(&minor, cuda::kComputeMinor, *number), "being described");
+  int multiprocessors = 0;
+  IZH_DRIVER(&device, device_attribute(&multiprocessors, cuda::kMultiprocessors, *number),
+             "being described");
+  info->multiprocessors = multiprocessors > 0 ? static_cast<uint32_t>(multiprocessors) : 1;
   size_t bytes = 0;
   IZH_DRIVER(&device, device_memory(&bytes, *number), "being described");
   info->arch = "nvptx64";
@@ -244,6 +249,41 @@ izh_status device_download(Device* device, void* to, DeviceAddress from, uint64_
   return IZH_OK;
 }
 
+namespace {
+
+izh_status copy_within(Device* device, const DeviceAddress* buffers, size_t bytes, double* out,
+                       izh_error* error) {
+  constexpr int kCopies = 16;
+  uint64_t begin = 0;
+  // The first copy meets a device that may be asleep.
+  for (int i = 0; i <= kCopies; ++i) {
+    IZH_DRIVER(device, copy_within(buffers[(i + 1) % 2], buffers[i % 2], bytes, device->stream),
+               "its memory was measured");
+    if (i != 0) continue;
+    IZH_TRY(device_wait(device, error));
+    begin = clock_ns();
+  }
+  IZH_TRY(device_wait(device, error));
+  const uint64_t elapsed = clock_ns() - begin;
+  *out = elapsed ? 2.0 * kCopies * static_cast<double>(bytes) / static_cast<double>(elapsed) : 0;
+  return IZH_OK;
+}
+
+}  // namespace
+
+izh_status device_copy_rate(Device* device, double* out, izh_error* error) {
+  constexpr size_t kBytes = size_t{256} << 20;
+  *out = 0;
+  DeviceAddress buffers[2] = {};
+  izh_status status = IZH_OK;
+  for (DeviceAddress& buffer : buffers) {
+    if (status == IZH_OK) status = device_alloc(device, kBytes, "a measurement", &buffer, error);
+  }
+  if (status == IZH_OK) status = copy_within(device, buffers, kBytes, out, error);
+  for (const DeviceAddress buffer : buffers) device_free(device, buffer);
+  return status;
+}
+
 izh_status device_host_alloc(Device* device, size_t bytes, void** out, izh_error* error) {
   *out = nullptr;
   IZH_TRY(device_begin(device, error));
@@ -301,7 +341,23 @@ izh_status device_send(Device* device, DeviceAddress to, const void* from, size_
 }
 
 izh_status device_launch(Device* device, DeviceFunction* function, uint32_t blocks,
-                         uint32_t threads, void** arguments, izh_error* error) {
+                         uint32_t threads, bool overlaps, void** arguments, izh_error* error) {
+  if (overlaps && device->driver->launch_with) {
+    cuda::LaunchAttribute attribute = {};
+    attribute.kind = cuda::kProgrammaticLaunch;
+    attribute.value[0] = 1;
+    cuda::LaunchConfig config = {};
+    config.blocks[0] = blocks;
+    config.threads[0] = threads;
+    config.blocks[1] = config.blocks[2] = config.threads[1] = config.threads[2] = 1;
+    config.stream = device->stream;
+    config.attributes = &attribute;
+    config.attribute_count = 1;
+    IZH_DRIVER(device,
+               launch_with(&config, reinterpret_cast<cuda::Function>(function), arguments, nullptr),
+               "a kernel was started");
+    return IZH_OK;
+  }
   IZH_DRIVER(device,
              launch(reinterpret_cast<cuda::Function>(function), blocks, 1, 1, threads, 1, 1, 0,
                     device->stream, arguments, nullptr),

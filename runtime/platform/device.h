@@ -24,6 +24,7 @@ struct DeviceInfo {
   const char* arch;   // as variants spell it
   uint64_t features;  // bits of runtime/schema/cpu_features.def
   uint64_t total_bytes;
+  uint32_t multiprocessors;
 };
 
 // What IZH_DEVICE may be, for help texts.
@@ -53,6 +54,9 @@ void device_free(Device* device, DeviceAddress address);
 // The same from the device, after all work before.
 [[nodiscard]] izh_status device_download(Device* device, void* to, DeviceAddress from,
                                          uint64_t bytes, izh_error* error);
+// Gigabytes a second that copies within the device's memory read and write
+// together. Takes half a gigabyte there for some milliseconds.
+[[nodiscard]] izh_status device_copy_rate(Device* device, double* out, izh_error* error);
 // Memory of this process that the device reads directly; zeroes.
 [[nodiscard]] izh_status device_host_alloc(Device* device, size_t bytes, void** out,
                                            izh_error* error);
@@ -72,9 +76,12 @@ void device_unload(Device* device, DeviceCode* code);
 // `from` is memory of device_host_alloc that stays as it is until device_wait.
 [[nodiscard]] izh_status device_send(Device* device, DeviceAddress to, const void* from,
                                      size_t bytes, izh_error* error);
-// `arguments`: addresses of the values.
+// `arguments`: addresses of the values. `overlaps`: the kernel may begin before
+// the one before it has ended, and waits for that itself; where the driver can't
+// do that, it begins later.
 [[nodiscard]] izh_status device_launch(Device* device, DeviceFunction* function, uint32_t blocks,
-                                       uint32_t threads, void** arguments, izh_error* error);
+                                       uint32_t threads, bool overlaps, void** arguments,
+                                       izh_error* error);
 [[nodiscard]] izh_status device_wait(Device* device, izh_error* error);
 
 // Launches between these are recorded, not done; `*out` does them all at once.

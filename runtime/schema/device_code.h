@@ -1,12 +1,21 @@
 // The code section of a variant whose kernels run on a device that compiles
 // their text itself: one DeviceCode, then in any order a DeviceKernel for each
-// kernel (the variant's entries are their offsets), names and the text. Offsets
-// are from the start of the section; names and text end with a zero byte.
+// kernel (the variant's entries are their offsets), other forms of dispatches,
+// names and the text. Offsets are from the start of the section; names and text
+// end with a zero byte.
 //
 // A kernel takes the base address of each of its bindings, the address of
 // `params` (the counts of the step, as in runtime/exec/program.h), and as 64-bit
 // numbers the first unit and the one behind the last. It is launched with one
 // block of `threads` threads for each of these units.
+//
+// Behind a DeviceKernel lie its forms for many rows, with ascending least_rows:
+// kernels that do the work of all units in another way, with the same results
+// to the bit and the same arguments but for their units (form_units).
+//
+// A step may have one row of activations, as those that generate text have. Then
+// a dispatch may have another form: a kernel that does the work of another
+// dispatch before its own, or nothing, where its readers do its work.
 
 #pragma once
 
@@ -17,14 +26,66 @@ namespace izh::schema {
 struct DeviceCode {
   uint64_t text_offset;
   uint64_t text_size;  // with the zero byte
+  // Of the first OneRowForm, one for each dispatch of the plan; 0: none has one.
+  uint64_t one_rows_offset;
+  // Not 0: kernels wait themselves for what comes before them, so they may be
+  // launched to begin while that still runs.
+  uint32_t overlaps;
+  // Of the DeviceKernel for choices: it takes the address of rows of logits, where
+  // an int32 for each goes, and how many floats a row has, and is launched with a
+  // block for each. What goes there is the number of the largest logit, of equal
+  // ones the first, or -1 where one is not below infinity.
+  uint32_t best_offset;
 };
 
 struct DeviceKernel {
   uint32_t name_offset;
   uint32_t threads;
   uint32_t bindings;
-  uint32_t reserved;  // 0
+  uint32_t forms;  // at most kMaxForms
 };
-static_assert(sizeof(DeviceCode) == 16 && sizeof(DeviceKernel) == 16);
+
+constexpr uint32_t kMaxForms = 4;
+
+// What a form counts: all rows of the step, those with outputs, or attention's
+// tiles.
+enum FormRows : uint32_t { kTokenRows, kOutputRows, kTileRows, kFormRows };
+
+struct DeviceForm {
+  uint32_t name_offset;
+  uint32_t threads;
+  uint32_t groups;
+  uint32_t rows_each;   // not with tiles: 1
+  uint32_t least_rows;  // with tiles: how many rows a tile has, on average
+  uint32_t rows;        // FormRows
+};
+
+// Units of a form in a step: `groups` for each `rows_each` rows that there are
+// or have begun, or for each tile; 0 where the step has too few rows for it.
+constexpr uint64_t form_units(const DeviceForm& form, uint64_t tokens, uint64_t outputs,
+                              uint64_t tiles) {
+  const uint64_t rows = form.rows == kOutputRows ? outputs : tokens;
+  const uint64_t units = form.rows == kTileRows ? tiles : 1;
+  if (rows < form.least_rows * units) return 0;
+  if (form.rows == kTileRows) return form.groups * tiles;
+  return form.groups * ((rows + form.rows_each - 1) / form.rows_each);
+}
+
+struct OneRowForm {
+  // Where this count of the step is 1 (Extent of artifact.fbs: tokens or
+  // outputs); 0: there is no other form.
+  uint32_t rows;
+  uint32_t skipped;  // not 0: nothing is launched
+  // Offset of its DeviceKernel. Its bindings are those of the dispatch, then
+  // those of dispatch number `prologue` - 1 if that isn't 0.
+  uint32_t kernel;
+  uint32_t prologue;
+  uint32_t units;
+  // Blocks that a multiprocessor has at a time, where blocks take units in turn (the
+  // number of blocks apart) and there need not be more; 0: a block for each unit.
+  uint32_t at_once;
+};
+static_assert(sizeof(DeviceCode) == 32 && sizeof(DeviceKernel) == 16 && sizeof(DeviceForm) == 24 &&
+              sizeof(OneRowForm) == 24);
 
 }  // namespace izh::schema

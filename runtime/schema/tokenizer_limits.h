@@ -10,5 +10,8 @@ namespace izh::schema {
 constexpr size_t kMaxPatterns = 16;
 constexpr size_t kMaxPatternBytes = size_t{1} << 14;
 constexpr size_t kMaxNormalSteps = 16;
+// Of a map of characters: bytes of what is replaced, and of what replaces it.
+constexpr size_t kMaxMapDepth = 256;
+constexpr size_t kMaxMapText = 1024;
 
 }  // namespace izh::schema

@@ -44,7 +44,8 @@ struct Map {
     // A unit: offset of the children from bit 10 on (times 256 if bit 9 is set),
     // whether a value follows in bit 8, the byte that leads here below.
     uint32_t place = (node >> 10) << ((node >> 6) & 8);
-    for (size_t i = 0; i < count && text[i] != 0; ++i) {
+    const size_t most = count < schema::kMaxMapDepth ? count : schema::kMaxMapDepth;
+    for (size_t i = 0; i < most && text[i] != 0; ++i) {
       place ^= text[i];
       if (!unit(place, &node) || (node & 0x800000ffu) != text[i]) break;
       place ^= (node >> 10) << ((node >> 6) & 8);
@@ -52,7 +53,9 @@ struct Map {
       if (!(node >> 8 & 1) || !unit(place, &value)) continue;
       value &= 0x7fffffffu;
       if (value >= texts.size) continue;
-      const void* end = memchr(texts.data + value, 0, texts.size - value);
+      const size_t left = texts.size - value;
+      const size_t longest = left < schema::kMaxMapText ? left : schema::kMaxMapText;
+      const void* end = memchr(texts.data + value, 0, longest);
       if (!end) continue;
       found = i + 1;
       const auto* begin = texts.data + value;

@@ -134,6 +134,9 @@ bool run_step(const TokenizerView& view, const NormalStep& step, size_t limit,
       return for_characters(text, [out](uint32_t c, Bytes bytes) {
         return is_white_space(c) ? out->push(' ') : out->append(bytes.data, bytes.size);
       });
+    case NormalStepKind::kPrepend:
+      return text.empty() ||
+             (out->append(step.to.data, step.to.size) && out->append(text.data(), text.size()));
     case NormalStepKind::kSpaceIdeographs:
       return for_characters(text, [out](uint32_t c, Bytes bytes) {
         const bool spaced = is_ideograph(c);

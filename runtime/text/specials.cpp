@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "runtime/text/normalizer.h"
 #include "runtime/text/piece_finder.h"
+#include "runtime/text/utf8.h"
 
 namespace izh {
 
@@ -91,7 +93,19 @@ bool SpecialFinder::find_longest(const uint8_t* text, uint32_t bytes, bool parse
   return true;
 }
 
-static bool is_blank(uint8_t byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
+// Bytes of the white space at the start of a text, or at its end.
+static uint32_t blank_at_start(const uint8_t* text, uint32_t begin, uint32_t end) {
+  const Utf8Step step = utf8_step(text + begin, end - begin);
+  uint32_t length;
+  const bool blank =
+      step.state == Utf8::kValid && is_white_space(utf8_decode(text + begin, &length));
+  return blank ? step.length : 0;
+}
+static uint32_t blank_at_end(const uint8_t* text, uint32_t begin, uint32_t end) {
+  uint32_t start = end - 1;
+  while (start > begin && end - start < 4 && (text[start] & 0xc0) == 0x80) --start;
+  return blank_at_start(text, start, end) == end - start ? end - start : 0;
+}
 
 // Takes the blanks beside special tokens away from the text there.
 static void strip_blanks(const uint8_t* text, Array<Fragment>* fragments) {
@@ -100,10 +114,18 @@ static void strip_blanks(const uint8_t* text, Array<Fragment>* fragments) {
     if (all[i].token >= 0) continue;
     Fragment& part = all[i];
     if (i > 0 && (all[i - 1].strips & TokenizerView::kStripsRight)) {
-      while (part.begin < part.end && is_blank(text[part.begin])) ++part.begin;
+      while (part.begin < part.end) {
+        const uint32_t size = blank_at_start(text, part.begin, part.end);
+        if (size == 0) break;
+        part.begin += size;
+      }
     }
     if (i + 1 < all.size() && (all[i + 1].strips & TokenizerView::kStripsLeft)) {
-      while (part.begin < part.end && is_blank(text[part.end - 1])) --part.end;
+      while (part.begin < part.end) {
+        const uint32_t size = blank_at_end(text, part.begin, part.end);
+        if (size == 0) break;
+        part.end -= size;
+      }
     }
   }
   size_t kept = 0;

@@ -129,7 +129,7 @@ izh_status read_steps(const schema::Tokenizer* root, TokenizerView* view, izh_er
   }
   for (const schema::NormalStep* step : *root->normal_steps()) {
     const auto kind = static_cast<NormalStepKind>(step->kind());
-    if (kind > NormalStepKind::kCharsmapGraphemes) {
+    if (kind > NormalStepKind::kPrepend) {
       return fail(error, IZH_BAD_ARTIFACT,
                   "the artifact's tokenizer changes texts in a way (%d) that this runtime doesn't "
                   "know: use a newer runtime",

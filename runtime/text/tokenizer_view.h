@@ -48,6 +48,7 @@ enum class NormalStepKind : uint8_t {
   kSpaceIdeographs,
   kBlanks,
   kCharsmapGraphemes,
+  kPrepend,
 };
 
 struct NormalStep {

@@ -6,7 +6,6 @@
 #include "dialects/plan/Plan.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/schema/device_code.h"
 #include "test/conformance/remote.h"
 #include "test/conformance/tile_model.h"
 #include "llvm/ADT/StringExtras.h"
@@ -155,6 +154,15 @@ void Kernel::loadDevice(const CodeBlob &blob) {
   deviceKernel = device->find(text + kernel.name_offset);
   ASSERT_TRUE(deviceKernel);
   threads = kernel.threads;
+  for (uint32_t i = 0; i < kernel.forms; ++i) {
+    Form form;
+    std::memcpy(&form.record,
+                blob.bytes.data() + blob.entries.front() + sizeof(kernel) + i * sizeof(form.record),
+                sizeof(form.record));
+    form.kernel = device->find(text + form.record.name_offset);
+    ASSERT_TRUE(form.kernel);
+    forms.push_back(form);
+  }
 }
 
 namespace {
@@ -171,8 +179,16 @@ struct Buffers : izh::ptx::Memory {
 };
 } // namespace
 
-void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t begin,
-                         int64_t end) const {
+void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t begin, int64_t end,
+                         bool all) const {
+  auto [kernel, count] = std::pair(deviceKernel, threads);
+  for (const Form &form : forms) {
+    uint64_t units = izh::schema::form_units(form.record, step.tokens, step.outputs, step.tiles);
+    if (!all || units == 0)
+      break;
+    std::tie(kernel, count) = std::pair(form.kernel, form.record.threads);
+    end = int64_t(units);
+  }
   Array<int64_t> params(std::vector<int64_t>{step.tokens, step.outputs, step.tiles, 0, 0});
   std::vector<uint64_t> arguments;
   for (void *binding : bindings)
@@ -181,8 +197,7 @@ void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t
   arguments.push_back(begin);
   arguments.push_back(end);
   std::string error;
-  EXPECT_TRUE(
-      device->launch(*deviceKernel, uint32_t(end - begin), threads, arguments, Buffers(), &error))
+  EXPECT_TRUE(device->launch(*kernel, uint32_t(end - begin), count, arguments, Buffers(), &error))
       << error;
 }
 
@@ -191,9 +206,10 @@ Kernel::~Kernel() {
     munmap(code, mapped);
 }
 
-void Kernel::run(std::vector<void *> bindings, Step step, int64_t begin, int64_t end) const {
+void Kernel::run(std::vector<void *> bindings, Step step, int64_t begin, int64_t end,
+                 bool all) const {
   if (isDevice(arch))
-    return runOnDevice(bindings, step, begin, end);
+    return runOnDevice(bindings, step, begin, end, all);
   if (!isOfThisFamily(arch))
     return runElsewhere(bindings, step, begin, end);
   using Function = void (*)(void *const *, const int64_t *, int64_t, int64_t);

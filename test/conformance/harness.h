@@ -7,6 +7,7 @@
 
 #include "compiler/target/Target.h"
 #include "mlir/IR/MLIRContext.h"
+#include "runtime/schema/device_code.h"
 #include "test/ptx/interpreter.h"
 #include "gtest/gtest.h"
 #include <cstring>
@@ -59,19 +60,22 @@ public:
 
   explicit operator bool() const { return code != nullptr || device != nullptr; }
   size_t codeBytes() const { return bytes; }
+  bool hasForms() const { return !forms.empty(); }
 
   struct Step {
     int64_t tokens = 0, outputs = 0, tiles = 0;
   };
   // Computes units begin..end; bindings in the order of the kernel's arguments,
-  // each a place in a Buffer.
-  void run(std::vector<void *> bindings, Step step, int64_t begin, int64_t end) const;
+  // each a place in a Buffer. `all`: these are all units, which a device's form
+  // for that many rows may compute in its way.
+  void run(std::vector<void *> bindings, Step step, int64_t begin, int64_t end,
+           bool all = false) const;
 
 private:
   void compile(Target &target, const std::string &text);
   void loadDevice(const CodeBlob &blob);
-  void runOnDevice(const std::vector<void *> &bindings, Step step, int64_t begin,
-                   int64_t end) const;
+  void runOnDevice(const std::vector<void *> &bindings, Step step, int64_t begin, int64_t end,
+                   bool all) const;
   void runElsewhere(llvm::ArrayRef<void *> bindings, Step step, int64_t begin, int64_t end) const;
 
   std::string arch;
@@ -82,6 +86,11 @@ private:
   std::unique_ptr<izh::ptx::Module> device;
   const izh::ptx::Kernel *deviceKernel = nullptr;
   uint32_t threads = 0;
+  struct Form {
+    izh::schema::DeviceForm record;
+    const izh::ptx::Kernel *kernel;
+  };
+  std::vector<Form> forms;
 };
 
 // The context that kernels are parsed in, with the dialects that they use.

@@ -194,7 +194,8 @@ Results runHeads(const Kernel &kernel, Operands &o, int64_t tokens, int64_t unit
   for (int64_t token = 0; token < count; token += tokens)
     for (int64_t unit = 0; unit < o.groups(); unit += units)
       kernel.run(o.bindings(token, cache.data(), &queries[token * o.queryWidth()]),
-                 {std::min(tokens, count - token)}, unit, std::min(unit + units, o.groups()));
+                 {std::min(tokens, count - token)}, unit, std::min(unit + units, o.groups()),
+                 units >= o.groups());
   return {std::vector<float>(&queries[0], &queries[0] + queries.count),
           std::vector<uint16_t>(&cache[0], &cache[0] + cache.count)};
 }

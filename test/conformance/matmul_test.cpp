@@ -142,7 +142,7 @@ std::vector<float> MatmulTest::run(const Kernel &kernel, Case &c, Activations &a
   cuts.insert(cuts.begin(), 0);
   cuts.push_back(c.units());
   for (size_t i = 0; i + 1 < cuts.size(); ++i)
-    kernel.run(bindings, step, cuts[i], cuts[i + 1]);
+    kernel.run(bindings, step, cuts[i], cuts[i + 1], cuts.size() == 2);
   return std::vector<float>(&out[0], &out[0] + out.count);
 }
 

@@ -70,20 +70,7 @@ def forms(tools, artifact):
     expect("GB/s" in text and "predicted" in text, text)
     sustained = json.loads(tools.call(*short, "--sustain", 3, "--json").stdout)["sustained"][0]
     expect(len(sustained["rates"]) >= 2 and sustained["first_tps"] > 0 and sustained["last_tps"] > 0, f"{sustained}")
-    batches(tools, short)
     return tools.refused(*short, "--svg", "/nowhere/x.svg", says=["/nowhere/x.svg"])
-
-
-def batches(tools, short):
-    """Sequences share the weights of a step; each has its own cache."""
-    done = tools.call(*short, "--threads", 1, "--batch", "1,3", "--json")
-    one, three = json.loads(done.stdout)["rows"]
-    expect((one["batch"], three["batch"]) == (1, 3) and one["tg_tps"] > 0 and three["tg_tps"] > 0, f"{one}, {three}")
-    expect(one["pp_tps"] is not None and three["pp_tps"] is None, "the prompt is measured once")
-    more = 3 * three["bytes_per_token"] - one["bytes_per_token"]
-    # Four tokens are generated: two, on average, are in the cache.
-    expect(abs(more - 2 * 2 * CACHE_BYTES) < 3, f"two more sequences read {more} bytes")
-    tools.refused(*short, "--batch", "0", status=2, says=["--batch"])
 
 
 def roofline(tools, path):

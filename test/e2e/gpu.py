@@ -117,9 +117,11 @@ def refusals(tools, options):
     gpu.refused(*run, says=["Fake GPU", "MiB left", "ask for fewer"], IZH_FAKE_MEMORY=str(1 << 20))
     for call in ("cuMemAlloc_v2:1:2", "cuMemAlloc_v2:4:2", "cuMemHostAlloc:2:2", "cuMemHostAlloc:3:2"):
         gpu.refused(*run, says=["cuda:0"], IZH_FAKE_FAIL=call)
-    for call in ("cuModuleLoadDataEx:1:222", "cuModuleGetFunction:2", "cuMemcpyHtoDAsync_v2:1", "cuLaunchKernel:3",
-                 "cuStreamSynchronize:6", "cuMemcpyDtoHAsync_v2:1", "cuDevicePrimaryCtxRetain:1"):
+    for call in ("cuModuleLoadDataEx:1:222", "cuModuleGetFunction:2", "cuMemcpyHtoDAsync_v2:1",
+                 "cuLaunchKernelEx:3", "cuStreamSynchronize:6", "cuMemcpyDtoHAsync_v2:1", "cuDevicePrimaryCtxRetain:1"):
         gpu.refused(*run, says=["cuda:0"], IZH_FAKE_FAIL=call)
+    # A driver without launches that overlap starts kernels one after the other.
+    gpu.refused(*run, says=["cuda:0"], IZH_FAKE_FAIL="cuLaunchKernel:3", IZH_FAKE_VERSION="12000")
     for call in ("cuStreamBeginCapture_v2:1", "cuStreamEndCapture:1", "cuGraphInstantiateWithFlags:1", "cuGraphLaunch:1"):
         gpu.refused(*run, "--chunk", 1, says=["cuda:0"], IZH_FAKE_FAIL=call)
     # A processor has no use for a GPU's code.

@@ -3,6 +3,8 @@
 // the other from one meeting point (barrier, shuffle) to the next, so that
 // values that only a meeting point makes visible are seen, and a missing one
 // shows as a wrong number in one of the two orders that blocks take in turn.
+// A kernel that waits for those before it (griddepcontrol.wait) must do so in every
+// thread, and before it touches what others may write.
 // Knows nothing of caches, of memory ordering between blocks, or of time.
 
 #pragma once

@@ -39,21 +39,51 @@ const std::map<std::string, Type, std::less<>> kTypes = {
     {"s32", Type::S32}, {"u32", Type::U32}, {"f32", Type::F32}, {"b64", Type::B64},
     {"s64", Type::S64}, {"u64", Type::U64}, {"f64", Type::F64}, {"pred", Type::Pred}};
 
-const std::map<std::string, Op, std::less<>> kOps = {
-    {"mov", Op::Mov},       {"ld", Op::Load},           {"st", Op::Store},
-    {"add", Op::Add},       {"sub", Op::Sub},           {"mul", Op::Mul},
-    {"mad", Op::Mad},       {"div", Op::Div},           {"rem", Op::Rem},
-    {"fma", Op::Fma},       {"neg", Op::Neg},           {"abs", Op::Abs},
-    {"min", Op::Min},       {"max", Op::Max},           {"sqrt", Op::Sqrt},
-    {"rcp", Op::Rcp},       {"ex2", Op::Ex2},           {"and", Op::And},
-    {"or", Op::Or},         {"xor", Op::Xor},           {"not", Op::Not},
-    {"shl", Op::Shl},       {"shr", Op::Shr},           {"popc", Op::Popc},
-    {"clz", Op::Clz},       {"cvt", Op::Convert},       {"cvta", Op::Mov},
-    {"setp", Op::Compare},  {"selp", Op::Select},       {"dp4a", Op::Dot4},
-    {"prmt", Op::Permute},  {"bfe", Op::BitField},      {"shfl", Op::Shuffle},
-    {"bar", Op::Barrier},   {"barrier", Op::Barrier},   {"bra", Op::Branch},
-    {"ret", Op::Return},    {"copysign", Op::CopySign}, {"lop3", Op::Lop3},
-    {"bfi", Op::BitInsert}, {"pragma", Op::Nop}};
+const std::map<std::string, Op, std::less<>> kOps = {{"mov", Op::Mov},
+                                                     {"ld", Op::Load},
+                                                     {"st", Op::Store},
+                                                     {"add", Op::Add},
+                                                     {"sub", Op::Sub},
+                                                     {"mul", Op::Mul},
+                                                     {"mad", Op::Mad},
+                                                     {"div", Op::Div},
+                                                     {"rem", Op::Rem},
+                                                     {"fma", Op::Fma},
+                                                     {"neg", Op::Neg},
+                                                     {"abs", Op::Abs},
+                                                     {"min", Op::Min},
+                                                     {"max", Op::Max},
+                                                     {"sqrt", Op::Sqrt},
+                                                     {"rcp", Op::Rcp},
+                                                     {"ex2", Op::Ex2},
+                                                     {"and", Op::And},
+                                                     {"or", Op::Or},
+                                                     {"xor", Op::Xor},
+                                                     {"not", Op::Not},
+                                                     {"shl", Op::Shl},
+                                                     {"shr", Op::Shr},
+                                                     {"popc", Op::Popc},
+                                                     {"clz", Op::Clz},
+                                                     {"cvt", Op::Convert},
+                                                     {"cvta", Op::Mov},
+                                                     {"setp", Op::Compare},
+                                                     {"selp", Op::Select},
+                                                     {"dp4a", Op::Dot4},
+                                                     {"prmt", Op::Permute},
+                                                     {"bfe", Op::BitField},
+                                                     {"shfl", Op::Shuffle},
+                                                     {"bar", Op::Barrier},
+                                                     {"barrier", Op::Barrier},
+                                                     {"bra", Op::Branch},
+                                                     {"ret", Op::Return},
+                                                     {"exit", Op::Return},
+                                                     {"copysign", Op::CopySign},
+                                                     {"lop3", Op::Lop3},
+                                                     {"bfi", Op::BitInsert},
+                                                     {"pragma", Op::Nop},
+                                                     {"griddepcontrol", Op::AwaitGrid},
+                                                     {"ldmatrix", Op::LoadMatrices},
+                                                     {"mma", Op::MultiplyMatrices}};
 
 const std::map<std::string, Test, std::less<>> kTests = {
     {"eq", Test::Eq},   {"ne", Test::Ne},   {"lt", Test::Lt},   {"le", Test::Le},
@@ -242,12 +272,17 @@ private:
     if (begins(line, ".shared") || begins(line, ".local")) {
       const bool shared = begins(line, ".shared");
       uint64_t &used = shared ? kernel_.shared_bytes : kernel_.local_bytes;
-      const size_t bracket = line.find('['), begin = line.find_last_of(" \t", bracket) + 1;
-      if (bracket == std::string::npos || line.find(".b8") == std::string::npos)
-        return fail("'" + line + "' is no array of bytes");
+      // An array of bytes, or one number.
+      const size_t bracket = std::min(line.find('['), line.size());
+      const size_t begin = line.find_last_of(" \t", bracket - 1) + 1;
+      const size_t dot = line.find_last_of('.', begin), end = line.find_first_of(" \t", dot);
+      auto type = kTypes.find(line.substr(dot + 1, end - dot - 1));
+      if (type == kTypes.end() || (bracket < line.size() && type->second != Type::B8))
+        return fail("'" + line + "' is no array of bytes and no number");
       used = (used + 63) / 64 * 64;
       symbols_[line.substr(begin, bracket - begin)] = (shared ? kSharedBase : kLocalBase) + used;
-      used += strtoull(line.c_str() + bracket + 1, nullptr, 0);
+      used += bracket < line.size() ? strtoull(line.c_str() + bracket + 1, nullptr, 0)
+                                    : size_of(type->second);
       return true;
     }
     Instruction one;
@@ -287,6 +322,8 @@ private:
         return fail("the instruction '" + one->text + "' is not known");
       one->op = op->second;
     }
+    if (one->op == Op::MultiplyMatrices)
+      return matrices(words, rest, one);
     bool has_type = false, warp = false, param = false;
     for (size_t i = 1; i < words.size(); ++i) {
       const std::string &word = words[i];
@@ -313,6 +350,12 @@ private:
         one->rounding = Rounding::MinusInt;
       } else if (word == "rpi") {
         one->rounding = Rounding::PlusInt;
+      } else if (word == "nc") {
+        one->constant = true;
+      } else if (one->op == Op::AwaitGrid && word == "launch_dependents") {
+        one->op = Op::Nop;
+      } else if (one->op == Op::AwaitGrid && word == "wait") {
+        kernel_.overlaps = true;
       } else if (word == "warp") {
         warp = true;
       } else if (word == "param") {
@@ -329,21 +372,66 @@ private:
   }
 
   static bool known_modifier(const std::string &word) {
-    for (const char *known :
-         {"global", "shared",  "local", "nc",  "lo",      "rn",  "rz",          "to",
-          "u64",    "sync",    "bfly",  "uni", "aligned", "cta", "weak",        "approx",
-          "wrap",   "clamp",   "bound", "sat", "relu",    "L1",  "no_allocate", "L1::no_allocate",
-          "const",  "xorsign", "l",     "r"})
+    for (const char *known : {"global",
+                              "shared",
+                              "local",
+                              "lo",
+                              "rn",
+                              "rz",
+                              "to",
+                              "u64",
+                              "sync",
+                              "bfly",
+                              "uni",
+                              "aligned",
+                              "cta",
+                              "weak",
+                              "approx",
+                              "wrap",
+                              "clamp",
+                              "bound",
+                              "sat",
+                              "relu",
+                              "L1",
+                              "no_allocate",
+                              "L1::no_allocate",
+                              "const",
+                              "xorsign",
+                              "l",
+                              "r",
+                              "m8n8",
+                              "x4"})
       if (word == known)
         return true;
     return false;
   }
 
-  bool operands(const std::string &rest, Instruction *one) {
-    if (one->op == Op::Branch || one->op == Op::Return || one->op == Op::Barrier ||
-        one->op == Op::WarpBarrier || one->op == Op::Nop)
-      return true;
-    // Commas within braces and brackets don't count.
+  // mma of signed bytes: result, factors and what is added, in braces.
+  bool matrices(const std::vector<std::string> &words, const std::string &rest, Instruction *one) {
+    const std::vector<std::string> known = {"mma", "sync", "aligned", words[3], "row",
+                                            "col", "s32",  "s8",      "s8",     "s32"};
+    if (words != known || (words[3] != "m16n8k32" && words[3] != "m16n8k16"))
+      return fail("'" + one->text + "' is not understood");
+    one->depth = words[3] == "m16n8k32" ? 32 : 16;
+    const std::vector<std::string> groups = operand_list(rest);
+    if (groups.size() != 4 || !fill(groups[0], one->to, one))
+      return fail("'" + one->text + "' is not understood");
+    std::vector<int32_t> *lists[] = {&one->left, &one->right, &one->added};
+    const size_t sizes[] = {one->depth / 8, one->depth / 16, 4};
+    for (size_t i = 0; i < 3; ++i) {
+      std::string names = groups[i + 1];
+      if (names[0] == '{')
+        names = names.substr(1, names.size() - 2);
+      for (const std::string &name : split(names, ','))
+        lists[i]->push_back(operand(name));
+      if (lists[i]->size() != sizes[i])
+        return fail("'" + one->text + "' has matrices of another size");
+    }
+    return true;
+  }
+
+  // Commas within braces and brackets don't count.
+  static std::vector<std::string> operand_list(const std::string &rest) {
     std::vector<std::string> list;
     std::string current;
     int depth = 0;
@@ -360,6 +448,14 @@ private:
       }
     }
     list.push_back(current);
+    return list;
+  }
+
+  bool operands(const std::string &rest, Instruction *one) {
+    if (one->op == Op::Branch || one->op == Op::Return || one->op == Op::Barrier ||
+        one->op == Op::WarpBarrier || one->op == Op::AwaitGrid || one->op == Op::Nop)
+      return true;
+    const std::vector<std::string> list = operand_list(rest);
     const bool stores = one->op == Op::Store;
     size_t first = 0;
     if (!stores) {
@@ -399,7 +495,7 @@ private:
         return true; // a shuffle's mask
       one->a[number++] = operand(text);
     }
-    if (one->op == Op::Load)
+    if (one->op == Op::Load || one->op == Op::LoadMatrices)
       one->a[0] = one->a[3];
     return true;
   }

@@ -51,6 +51,8 @@ enum class Op : uint8_t {
   Permute,
   BitField,
   Shuffle,
+  LoadMatrices,
+  MultiplyMatrices,
   WarpBarrier,
   Barrier,
   Branch,
@@ -60,6 +62,7 @@ enum class Op : uint8_t {
   CopySign,
   Lop3,
   BitInsert,
+  AwaitGrid,
   Nop
 };
 
@@ -91,13 +94,18 @@ struct Instruction {
   Type type = Type::B32, from = Type::B32; // of the result, of the source
   Test test = Test::Eq;
   Rounding rounding = Rounding::None;
-  uint8_t count = 1;   // values of a vector
-  bool negate = false; // of the predicate
+  uint8_t count = 1;     // values of a vector
+  bool negate = false;   // of the predicate
+  bool constant = false; // a load of what no kernel writes
   int32_t predicate = -1;
   int32_t to[4] = {-1, -1, -1, -1};
   int32_t a[4] = {-1, -1, -1, -1};
   int64_t offset = 0; // of addresses; of a param; where a branch goes
-  std::string text;   // for messages
+  // Of MultiplyMatrices: columns of the first matrix, and the words of the
+  // matrices that are multiplied and of the one that is added.
+  uint32_t depth = 0;
+  std::vector<int32_t> left, right, added;
+  std::string text; // for messages
 };
 
 // Slots that every thread has.
@@ -109,6 +117,7 @@ struct Kernel {
   std::vector<uint64_t> slots; // first values: constants
   std::vector<uint32_t> param_offsets;
   uint64_t shared_bytes = 0, local_bytes = 0;
+  bool overlaps = false; // it waits itself for what comes before it
 };
 
 // Addresses of what isn't memory of the process.

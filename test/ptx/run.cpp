@@ -366,6 +366,7 @@ public:
       Thread &thread = threads_[i];
       thread.at = 0;
       thread.state = State::Ready;
+      thread.awaited = !kernel_.overlaps;
       thread.slots = kernel_.slots;
       thread.slots[kTid] = i;
       thread.slots[kCtaid] = block;
@@ -389,6 +390,8 @@ public:
         return true;
       if (meet_warps())
         moved = true;
+      if (failed_)
+        return false;
       if (meet_block())
         moved = true;
       if (!moved) {
@@ -403,6 +406,7 @@ private:
   struct Thread {
     size_t at = 0;
     State state = State::Ready;
+    bool awaited = false; // what comes before the kernel has ended
     std::vector<uint64_t> slots;
     std::vector<uint8_t> local;
   };
@@ -423,26 +427,86 @@ private:
       }
       if (!all || at == SIZE_MAX)
         continue;
-      exchange(first, end, kernel_.code[at]);
+      if (!exchange(first, end, kernel_.code[at])) {
+        failed_ = true;
+        return false;
+      }
       moved = true;
     }
     return moved;
   }
 
-  void exchange(size_t first, size_t end, const Instruction &one) {
+  // What the lanes do together; they go on then.
+  bool exchange(size_t first, size_t end, const Instruction &one) {
+    const bool matrices = one.op == Op::LoadMatrices || one.op == Op::MultiplyMatrices;
+    if (matrices && end - first < 32)
+      return fail(one, "lanes that are missing");
     uint64_t values[32] = {};
     if (one.op == Op::Shuffle)
       for (size_t i = first; i < end; ++i)
         values[i - first] = threads_[i].slots[one.a[0]];
+    if (one.op == Op::LoadMatrices && !load_matrices(&threads_[first], one))
+      return false;
+    if (one.op == Op::MultiplyMatrices)
+      multiply_matrices(&threads_[first], one);
     for (size_t i = first; i < end; ++i) {
       Thread &thread = threads_[i];
-      if (thread.state == State::Done)
+      if (thread.state == State::Done) {
+        if (matrices)
+          return fail(one, "lanes that have ended");
         continue;
+      }
       if (one.op == Op::Shuffle)
         thread.slots[one.to[0]] = values[((i - first) ^ thread.slots[one.a[1]]) & 31];
       thread.state = State::Ready;
       ++thread.at;
     }
+    return true;
+  }
+
+  // Matrix m has its rows at the addresses of lanes 8m and following; lane l
+  // gets word l % 4 of row l / 4.
+  bool load_matrices(Thread *lanes, const Instruction &one) {
+    for (unsigned matrix = 0; matrix < 4; ++matrix) {
+      for (unsigned row = 0; row < 8; ++row) {
+        Thread &giver = lanes[8 * matrix + row];
+        const uint64_t address = giver.slots[one.a[0]] + static_cast<uint64_t>(one.offset);
+        const uint8_t *memory = place(giver, address, 16);
+        if (!memory || address % 16 != 0 || address < kSharedBase || address >= kLocalBase)
+          return fail(one, "an address that isn't the block's, or isn't aligned");
+        for (unsigned word = 0; word < 4; ++word) {
+          uint32_t value;
+          memcpy(&value, memory + 4 * word, 4);
+          lanes[4 * row + word].slots[one.to[matrix]] = value;
+        }
+      }
+    }
+    return true;
+  }
+
+  // Words of the left matrix: rows 0..7, then 8..15, of columns 0..15, then the
+  // same of 16..31; of the right one columns 0..7 of rows 0..15, then of 16..31.
+  void multiply_matrices(Thread *lanes, const Instruction &one) {
+    auto byte = [](uint64_t word, unsigned i) { return extend(word >> 8 * i & 255, 1); };
+    int32_t results[16][8];
+    for (unsigned row = 0; row < 16; ++row) {
+      for (unsigned column = 0; column < 8; ++column) {
+        const Thread &owner = lanes[4 * (row % 8) + column / 2];
+        const uint64_t start = owner.slots[one.added[2 * (row / 8) + column % 2]];
+        int64_t sum = static_cast<int32_t>(start);
+        for (unsigned k = 0; k < one.depth; ++k) {
+          const unsigned lane = k % 16 / 4, half = k / 16;
+          const uint64_t a = lanes[4 * (row % 8) + lane].slots[one.left[2 * half + row / 8]];
+          const uint64_t b = lanes[4 * column + lane].slots[one.right[half]];
+          sum += byte(a, k % 4) * byte(b, k % 4);
+        }
+        results[row][column] = static_cast<int32_t>(sum);
+      }
+    }
+    for (unsigned lane = 0; lane < 32; ++lane)
+      for (unsigned i = 0; i < 4; ++i)
+        lanes[lane].slots[one.to[i]] =
+            static_cast<uint32_t>(results[lane / 4 + 8 * (i / 2)][2 * (lane % 4) + i % 2]);
   }
 
   bool meet_block() {
@@ -485,6 +549,8 @@ private:
   bool access(Thread &thread, const Instruction &one) {
     const unsigned bytes = size_of(one.type);
     const uint64_t address = thread.slots[one.a[0]] + static_cast<uint64_t>(one.offset);
+    if (address < kSharedBase && !thread.awaited && !one.constant)
+      return fail(one, "memory touched before griddepcontrol.wait");
     uint8_t *memory = place(thread, address, uint64_t{bytes} * one.count);
     if (!memory || address % (uint64_t{bytes} * one.count) != 0)
       return fail(one, "an address that isn't the kernel's, or isn't aligned");
@@ -515,10 +581,18 @@ private:
       case Op::Branch:
         thread.at = static_cast<size_t>(one.offset);
         continue;
+      case Op::AwaitGrid:
+        thread.awaited = true;
+        break;
       case Op::Return:
+        // Or the kernel could end before those that the next one builds on.
+        if (!thread.awaited)
+          return fail(one, "a thread that ends without griddepcontrol.wait");
         thread.state = State::Done;
         return true;
       case Op::Shuffle:
+      case Op::LoadMatrices:
+      case Op::MultiplyMatrices:
       case Op::WarpBarrier:
         thread.state = State::InWarp;
         return true;
@@ -632,6 +706,7 @@ private:
   std::string *error_;
   std::vector<Thread> threads_;
   std::vector<uint8_t> shared_;
+  bool failed_ = false;
 };
 
 // Globals of the module beside the caller's memory.

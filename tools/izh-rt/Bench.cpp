@@ -22,13 +22,14 @@ void rate(BenchRow &row, const izh_model *model, const BenchOptions &options) {
   ModelWork work = modelWork(model);
   izh_model_info info;
   izh_model_get_info(model, &info);
-  row.bytesPerStep = work.weightBytesPerToken +
-                      row.batch * cacheBytesRead(info, row.depth + options.generate / 2);
+  // The weights are read once for all sequences.
+  row.bytesPerToken = work.weightBytesPerToken / options.sequences +
+                      cacheBytesRead(info, row.depth + options.generate / 2);
   if (!row.generation.empty()) {
-    row.generationPredicted = predictGeneration(row.limits, work, row.bytesPerStep, row.batch);
-    double steps = median(row.generation) / double(row.batch);
+    row.generationPredicted = predictGeneration(row.limits, work, row.bytesPerToken);
     if (row.limits.readGbps > 0)
-      row.generationShare = steps * double(row.bytesPerStep) / 1e9 / row.limits.readGbps;
+      row.generationShare =
+          median(row.generation) * double(row.bytesPerToken) / 1e9 / row.limits.readGbps;
   }
   if (!row.prompt.empty()) {
     row.promptPredicted = predictPrompt(row.limits, work, options.prompt);
@@ -41,65 +42,49 @@ void rate(BenchRow &row, const izh_model *model, const BenchOptions &options) {
 
 } // namespace
 
-bool Bench::start(const izh_model *model, uint64_t threads, uint64_t depth, uint64_t batch) {
-  uint64_t room = std::max({options.prompt, batch * (depth + options.generate), uint64_t(17)});
-  context = createContext(model, threads, std::max(room, options.model.contextTokens),
-                          uint32_t(batch));
+bool Bench::start(const izh_model *model, uint64_t threads, uint64_t depth) {
+  uint64_t room = std::max({options.prompt, depth + options.generate, uint64_t(17)});
+  room = std::max(room * options.sequences, options.model.contextTokens);
+  context = createContext(model, threads, room, uint32_t(options.sequences));
+  sequences.assign(options.sequences, nullptr);
+  best.resize(options.sequences);
   if (!context)
     return false;
-  sequences.resize(batch);
-  logits.resize(batch * vocabulary);
-  return std::all_of(sequences.begin(), sequences.end(), [&](izh_sequence *&sequence) {
-    return check([&](izh_error *error) {
-      return izh_sequence_create(context.get(), &sequence, error);
-    });
-  });
+  for (izh_sequence *&sequence : sequences)
+    if (!check(
+            [&](izh_error *error) { return izh_sequence_create(context.get(), &sequence, error); }))
+      return false;
+  return true;
 }
 
-int32_t Bench::nextToken() {
-  // Knuth's generator: the tokens are of no interest, but the same each time.
-  random = random * 6364136223846793005u + 1442695040888963407u;
-  return int32_t((random >> 33) % vocabulary);
-}
-
-bool Bench::run(const std::vector<izh_input> &inputs) {
-  return check([&](izh_error *error) {
-    return izh_context_run(context.get(), inputs.data(), uint32_t(inputs.size()), logits.data(),
-                           error);
-  });
-}
-
-bool Bench::feed(izh_sequence *sequence, uint64_t count) {
+bool Bench::feed(uint64_t count, size_t first, size_t many) {
   if (!count)
     return true;
-  tokens.resize(count);
-  for (int32_t &token : tokens)
-    token = nextToken();
-  return run({{sequence, tokens.data(), uint32_t(count), 1}});
-}
-
-bool Bench::step() {
-  tokens.resize(sequences.size());
-  std::vector<izh_input> inputs;
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    tokens[i] = nextToken();
-    inputs.push_back({sequences[i], &tokens[i], 1, 1});
+  tokens.resize(count * many);
+  for (int32_t &token : tokens) {
+    // Knuth's generator: the tokens are of no interest, but the same each time.
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    token = int32_t((random >> 33) % vocabulary);
   }
-  return run(inputs);
+  std::vector<izh_input> inputs;
+  for (size_t i = 0; i < many; ++i)
+    inputs.push_back({sequences[first + i], tokens.data() + i * count, uint32_t(count), 1});
+  return check([&](izh_error *error) {
+    return izh_context_run_best(context.get(), inputs.data(), uint32_t(many), best.data(), error);
+  });
 }
 
 bool Bench::resize(uint64_t count) {
-  for (izh_sequence *sequence : sequences) {
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    izh_sequence *sequence = sequences[i];
     uint64_t length = izh_sequence_length(sequence);
     // Not every model can forget a part of its context.
     if (length > count && izh_sequence_truncate(sequence, uint32_t(count), nullptr) != IZH_OK &&
         !check([&](izh_error *error) { return izh_sequence_truncate(sequence, 0, error); }))
       return false;
-  }
-  // Room is freed by all before any of them grows.
-  for (izh_sequence *sequence : sequences)
-    if (!feed(sequence, count - izh_sequence_length(sequence)))
+    if (!feed(count - izh_sequence_length(sequence), i, 1))
       return false;
+  }
   return true;
 }
 
@@ -117,9 +102,9 @@ bool Bench::round(uint64_t depth, bool prompt, BenchRound *result) {
       return false;
     double begin = now();
     for (uint64_t i = 0; i < options.generate; ++i)
-      if (!step())
+      if (!feed(1, 0, sequences.size()))
         return false;
-    result->generation = double(sequences.size() * options.generate) / (now() - begin);
+    result->generation = double(options.generate * sequences.size()) / (now() - begin);
   }
   return true;
 }
@@ -132,15 +117,15 @@ bool Bench::sustain(uint64_t depth, double seconds, std::vector<double> *rates,
   size_t count = 0;
   while (last - begin < seconds) {
     // Going back may take as long as the tokens before; it is not counted.
-    if (izh_sequence_length(sequences.front()) >= depth + options.generate) {
+    if (izh_sequence_length(sequences[0]) >= depth + options.generate) {
       double paused = now();
       if (!resize(depth))
         return false;
       last += now() - paused;
     }
-    if (!feed(1))
+    if (!feed(1, 0, sequences.size()))
       return false;
-    ++count;
+    count += sequences.size();
     if (double time = now(); time - last >= 1) {
       rates->push_back(double(count) / (time - last));
       if (show)
@@ -163,28 +148,23 @@ void compareEnds(Sustained *sustained) {
 }
 
 bool measureRows(const izh_model *model, const BenchOptions &options, uint64_t threads,
-                 uint64_t batch, const std::vector<uint64_t> &depths, double loadMs,
-                 std::vector<BenchRow> *rows,
+                 const std::vector<uint64_t> &depths, double loadMs, std::vector<BenchRow> *rows,
                  void (*show)(const BenchRow &row, const BenchOptions &options)) {
   izh_model_info info;
   izh_model_get_info(model, &info);
   Bench bench(options, info);
   double begin = now();
   uint64_t deepest = *std::max_element(depths.begin(), depths.end());
-  if (!bench.start(model, threads, deepest, batch) || !bench.feed(std::max<uint64_t>(options.prompt, 1)))
+  if (!bench.start(model, threads, deepest) || !bench.feed(std::max<uint64_t>(options.prompt, 1)))
     return false;
   // Cold: threads, buffers and pages are touched for the first time.
   double ttftMs = loadMs + (now() - begin) * 1e3;
   for (const uint64_t &depth : depths) {
-    // A prompt depends neither on what comes after it nor on other sequences:
-    // once is enough.
-    bool prompt = options.prompt && std::none_of(rows->begin(), rows->end(), [&](const auto &row) {
-                    return row.threads == bench.threads();
-                  });
+    // A prompt doesn't depend on what comes after it: once is enough.
+    bool prompt = options.prompt && &depth == &depths.front();
     BenchRow row;
     row.threads = bench.threads();
     row.depth = depth;
-    row.batch = batch;
     row.loadMs = loadMs;
     row.ttftMs = ttftMs;
     LimitMeter meter(model, row.threads);

@@ -13,7 +13,7 @@
 namespace izh::rt {
 namespace {
 
-constexpr uint64_t kMostTokens = 1u << 24, kMostBatch = 256;
+constexpr uint64_t kMostTokens = 1u << 24;
 
 // One round a line of standard input, so that another engine can have its turn
 // between them. Every line is answered with speeds and the machine's limits of
@@ -21,11 +21,10 @@ constexpr uint64_t kMostTokens = 1u << 24, kMostBatch = 256;
 int serve(const izh_model *model, const izh_model_info &info, const BenchOptions &options,
           uint64_t threads, uint64_t depth, double loadMs) {
   Bench bench(options, info);
-  if (!bench.start(model, threads, depth, 1) || !bench.feed(16))
+  if (!bench.start(model, threads, depth) || !bench.feed(16))
     return kFailed;
   ModelWork work = modelWork(model);
-  uint64_t bytes =
-      work.weightBytesPerToken + cacheBytesRead(info, depth + options.generate / 2);
+  uint64_t bytes = work.weightBytesPerToken + cacheBytesRead(info, depth + options.generate / 2);
   printf("%s\n", JsonObject()
                      .add("ready", "true")
                      .number("load_ms", loadMs)
@@ -81,11 +80,10 @@ void declare(Arguments &arguments, BenchOptions &options) {
   arguments.integer("-r,--rounds", "N", &options.rounds, 1, 10000, "rounds (5)");
   arguments.integer("-d,--depth", "N", &options.depth, 0, kMostTokens,
                     "tokens in the cache before those that are generated (0)");
+  arguments.integer("--sequences", "N", &options.sequences, 1, 1024,
+                    "sequences whose tokens are generated together (1)");
   arguments.text("--contexts", "LIST", &options.contexts,
                  "several depths, one row each, for example 0,512,2048");
-  arguments.text("--batch", "LIST", &options.batches,
-                 "sequences that get a token each in every step, one row each: several users, or "
-                 "tokens that are guessed and checked (1)");
   arguments.text("--threads,-t", "LIST", &options.threads,
                  "numbers of threads, one row each (one a usable physical core)");
   arguments.integer("--ctx,-c", "N", &options.model.contextTokens, 1, 1u << 30,
@@ -106,11 +104,8 @@ std::string misfit(const BenchOptions &options) {
     return "--json, --markdown and --serve exclude each other";
   if (options.depth && !options.contexts.empty())
     return "--depth and --contexts exclude each other";
-  if (!options.generate &&
-      (options.sustain || !options.svg.empty() || !options.batches.empty()))
-    return "--sustain, --svg and --batch are about generated tokens, but -n is 0";
-  if (options.serve && !options.batches.empty())
-    return "--serve and --batch exclude each other";
+  if (!options.generate && (options.sustain || !options.svg.empty()))
+    return "--sustain and --svg are about generated tokens, but -n is 0";
   struct stat model, image;
   if (!options.svg.empty() && stat(options.model.file.c_str(), &model) == 0 &&
       stat(options.svg.c_str(), &image) == 0 && model.st_dev == image.st_dev &&
@@ -133,7 +128,7 @@ int writeFile(const std::string &path, const std::string &text) {
 bool sustain(const izh_model *model, const izh_model_info &info, const BenchOptions &options,
              uint64_t threads, uint64_t depth, bool quiet, BenchResult *result) {
   Bench bench(options, info);
-  if (!bench.start(model, threads, depth, 1))
+  if (!bench.start(model, threads, depth))
     return false;
   Sustained sustained;
   sustained.threads = bench.threads();
@@ -147,21 +142,15 @@ bool sustain(const izh_model *model, const izh_model_info &info, const BenchOpti
   return true;
 }
 
-// The rows that there are.
-struct Lists {
-  std::vector<uint64_t> threads, depths, batches;
-};
-
 int measure(const izh_model *model, const izh_model_info &info, const BenchOptions &options,
-            const Lists &lists, double loadMs) {
+            const std::vector<uint64_t> &threads, const std::vector<uint64_t> &depths,
+            double loadMs) {
   bool quiet = options.json || options.markdown;
   BenchResult result;
-  for (uint64_t one : lists.threads) {
-    for (uint64_t batch : lists.batches)
-      if (!measureRows(model, options, one, batch, lists.depths, loadMs, &result.rows,
-                       quiet ? nullptr : printRow))
-        return kFailed;
-    if (options.sustain && !sustain(model, info, options, one, lists.depths[0], quiet, &result))
+  for (uint64_t one : threads) {
+    if (!measureRows(model, options, one, depths, loadMs, &result.rows, quiet ? nullptr : printRow))
+      return kFailed;
+    if (options.sustain && !sustain(model, info, options, one, depths[0], quiet, &result))
       return kFailed;
   }
   uint32_t most = 1;
@@ -186,16 +175,13 @@ int benchCommand(int count, char **words) {
   int status;
   if (!arguments.parse(count, words, &status))
     return status;
-  Lists lists;
-  if (!parseList(options.threads, 1, 1024, 0, &lists.threads))
+  std::vector<uint64_t> threads, depths;
+  if (!parseList(options.threads, 1, 1024, 0, &threads))
     return arguments.misuse("--threads takes numbers from 1 to 1024 separated by commas, not '" +
                             options.threads + "'");
-  if (!parseList(options.contexts, 0, kMostTokens, options.depth, &lists.depths))
+  if (!parseList(options.contexts, 0, kMostTokens, options.depth, &depths))
     return arguments.misuse("--contexts takes numbers of tokens separated by commas, not '" +
                             options.contexts + "'");
-  if (!parseList(options.batches, 1, kMostBatch, 1, &lists.batches))
-    return arguments.misuse("--batch takes numbers from 1 to 256 separated by commas, not '" +
-                            options.batches + "'");
   if (std::string sentence = misfit(options); !sentence.empty())
     return arguments.misuse(sentence);
 
@@ -207,8 +193,8 @@ int benchCommand(int count, char **words) {
   izh_model_info info;
   izh_model_get_info(model.get(), &info);
   if (options.serve)
-    return serve(model.get(), info, options, lists.threads[0], lists.depths[0], loadMs);
-  return measure(model.get(), info, options, lists, loadMs);
+    return serve(model.get(), info, options, threads[0], depths[0], loadMs);
+  return measure(model.get(), info, options, threads, depths, loadMs);
 }
 
 } // namespace izh::rt

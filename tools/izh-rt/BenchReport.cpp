@@ -19,11 +19,6 @@ std::string threadsText(uint32_t threads) {
 }
 
 // Not measured is "", not a number.
-// " x 4" for four sequences.
-std::string batchText(const BenchRow &row) {
-  return row.batch == 1 ? "" : " x " + std::to_string(row.batch);
-}
-
 std::string cell(double value, const char *format) {
   char text[64];
   if (!std::isfinite(value) || value <= 0)
@@ -36,9 +31,9 @@ std::string rowJson(const BenchRow &row, const BenchOptions &options) {
   return JsonObject()
       .count("threads", row.threads)
       .count("context", row.depth)
-      .count("batch", row.batch)
       .count("prompt", options.prompt)
       .count("generate", options.generate)
+      .count("sequences", options.sequences)
       .number("pp_tps", median(row.prompt))
       .number("pp_dev", deviation(row.prompt))
       .number("pp_predicted", row.promptPredicted)
@@ -47,7 +42,7 @@ std::string rowJson(const BenchRow &row, const BenchOptions &options) {
       .number("tg_predicted", row.generationPredicted)
       .number("ttft_ms", row.ttftMs)
       .number("load_ms", row.loadMs)
-      .count("bytes_per_token", row.bytesPerStep / row.batch)
+      .count("bytes_per_token", row.bytesPerToken)
       .number("read_gbps", row.limits.readGbps)
       .number("int8_gops", row.limits.int8Gops)
       .number("pp_share", row.promptShare)
@@ -95,29 +90,35 @@ std::string machineJson(const BenchResult &result, const izh_model_info &info) {
 
 void printMachine(const std::vector<MachineLimits> &machine) {
   printf("%s\n", processorName().c_str());
-  for (const MachineLimits &limits : machine)
-    printf("  %s: reads the mapped weights at %.1f GB/s, int8 %.0f GOP/s (%s)\n",
-           threadsText(limits.threads).c_str(), limits.readGbps, limits.int8Gops,
-           limits.how.c_str());
+  for (const MachineLimits &limits : machine) {
+    if (limits.int8Gops > 0)
+      printf("  %s: reads the mapped weights at %.1f GB/s, int8 %.0f GOP/s (%s)\n",
+             threadsText(limits.threads).c_str(), limits.readGbps, limits.int8Gops,
+             limits.how.c_str());
+    else
+      printf("  %s %.1f GB/s\n", limits.how.c_str(), limits.readGbps);
+  }
   fflush(stdout);
 }
 
 void printRow(const BenchRow &row, const BenchOptions &options) {
-  if (!row.prompt.empty() || (!row.depth && row.batch == 1))
+  if (!row.prompt.empty() || !row.depth)
     printf("%s: load %.1f ms, first token after %.0f ms\n", threadsText(row.threads).c_str(),
            row.loadMs, row.ttftMs);
   if (!row.prompt.empty())
-    printf("  prompt     %5llu tokens               %9.2f +- %.2f tokens/s, predicted %.1f  "
-           "%5.1f %% of %.0f GOP/s\n",
-           Number(options.prompt), median(row.prompt), deviation(row.prompt), row.promptPredicted,
-           100 * row.promptShare, row.limits.int8Gops);
+    printf("  prompt     %5llu tokens               %9.2f +- %.2f tokens/s", Number(options.prompt),
+           median(row.prompt), deviation(row.prompt));
+  if (!row.prompt.empty() && row.limits.int8Gops > 0)
+    printf(", predicted %.1f  %5.1f %% of %.0f GOP/s", row.promptPredicted, 100 * row.promptShare,
+           row.limits.int8Gops);
+  if (!row.prompt.empty())
+    printf("\n");
   if (!row.generation.empty())
-    printf("  generation %5llu%s tokens after %6llu  %9.2f +- %.2f tokens/s, predicted %.1f  "
-           "%5.1f %% of %.1f GB/s, %.2f MB a %s\n",
-           Number(options.generate), batchText(row).c_str(), Number(row.depth),
-           median(row.generation), deviation(row.generation), row.generationPredicted,
-           100 * row.generationShare, row.limits.readGbps, double(row.bytesPerStep) / 1e6,
-           row.batch == 1 ? "token" : "step");
+    printf("  generation %5llu tokens after %6llu  %9.2f +- %.2f tokens/s, predicted %.1f  "
+           "%5.1f %% of %.1f GB/s, %.2f MB a token\n",
+           Number(options.generate), Number(row.depth), median(row.generation),
+           deviation(row.generation), row.generationPredicted, 100 * row.generationShare,
+           row.limits.readGbps, double(row.bytesPerToken) / 1e6);
   fflush(stdout);
 }
 
@@ -154,12 +155,11 @@ std::string benchMarkdown(const BenchResult &result, const BenchOptions &options
   out += processorName() + ", variant " + info.variant + ", medians of " +
          std::to_string(options.rounds) + " rounds\n\n";
   out +=
-      "| threads | context | sequences | prompt of " + prompt +
+      "| threads | context | prompt of " + prompt +
       ", tokens/s | predicted | of int8 peak | generated, tokens/s | predicted | of read speed | "
-      "GB/s |\n| --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n";
+      "GB/s |\n| --: | --: | --: | --: | --: | --: | --: | --: | --: |\n";
   for (const BenchRow &row : result.rows) {
     out += "| " + std::to_string(row.threads) + " | " + std::to_string(row.depth);
-    out += " | " + std::to_string(row.batch);
     out += " | " + cell(median(row.prompt), "%.1f") + " | " + cell(row.promptPredicted, "%.1f");
     out += " | " + cell(100 * row.promptShare, "%.0f %%");
     out += " | " + cell(median(row.generation), "%.1f");
@@ -181,7 +181,7 @@ std::string benchSvg(const BenchResult &result, const izh_model_info &info) {
   plot.xLabel = "tokens of context";
   plot.yLabel = "generated tokens a second";
   for (const BenchRow &row : result.rows) {
-    std::string name = threadsText(row.threads) + batchText(row);
+    std::string name = threadsText(row.threads);
     if (plot.series.empty() || plot.series[plot.series.size() - 2].name != name) {
       plot.series.push_back({name, {}, false});
       plot.series.push_back({name + ", predicted", {}, true});

@@ -29,7 +29,11 @@ public:
       : model(model), context(context), options(options), interrupted(interrupted), result(result) {
     izh_model_info info;
     izh_model_get_info(model, &info);
-    logits.resize(info.vocabulary);
+    vocabulary = info.vocabulary;
+    // Then the largest logit is all that is asked of a row.
+    greedy = options.sampling.temperature == 0 && options.sampling.repeat_penalty == 1;
+    if (!greedy)
+      logits.resize(vocabulary);
     chunk = std::max<uint32_t>(info.max_step_tokens, 1);
   }
 
@@ -37,7 +41,7 @@ public:
     izh_error error = {};
     izh_sampler *made = nullptr;
     if (izh_sequence_create(context, &sequence, &error) != IZH_OK ||
-        izh_sampler_create(&options.sampling, uint32_t(logits.size()), &made, &error) != IZH_OK) {
+        izh_sampler_create(&options.sampling, vocabulary, &made, &error) != IZH_OK) {
       failed(error);
       return false;
     }
@@ -72,7 +76,7 @@ public:
         result.stop = "length";
         break;
       }
-      int32_t id = izh_sampler_next(sampler.get(), logits.data());
+      int32_t id = greedy ? best : izh_sampler_next(sampler.get(), logits.data());
       result.tokens.push_back(id);
       if (!first)
         first = result.firstTokenTime = now();
@@ -99,11 +103,16 @@ private:
   bool step(const int32_t *tokens, uint32_t count, bool output) {
     izh_input input = {sequence, tokens, count, output ? 1u : 0u};
     izh_error error = {};
-    if (izh_context_run(context, &input, 1, logits.data(), &error) != IZH_OK) {
+    izh_status status = greedy ? izh_context_run_best(context, &input, 1, &best, &error)
+                               : izh_context_run(context, &input, 1, logits.data(), &error);
+    if (status != IZH_OK) {
       failed(error);
       return false;
     }
-    return !output || checkLogits(logits.data(), logits.size(), izh_sequence_length(sequence) - 1);
+    uint64_t last = izh_sequence_length(sequence) - 1;
+    if (!output)
+      return true;
+    return greedy ? checkChoice(best, last) : checkLogits(logits.data(), logits.size(), last);
   }
 
   // Appends a token; a full context ends the text.
@@ -123,8 +132,10 @@ private:
   Generation &result;
   izh_sequence *sequence = nullptr; // goes with the context
   SamplerPtr sampler;
-  std::vector<float> logits;
-  uint32_t chunk;
+  std::vector<float> logits; // where not only the largest is of interest
+  bool greedy;
+  int32_t best = -1;
+  uint32_t chunk, vocabulary;
 };
 
 } // namespace

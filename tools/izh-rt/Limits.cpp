@@ -94,9 +94,11 @@ ModelWork modelWork(const izh_model *model) {
 }
 
 static double atMost(const MachineLimits &limits, double tokens, double bytes, double operations) {
-  if (limits.readGbps <= 0 || limits.int8Gops <= 0)
+  if (limits.readGbps <= 0)
     return 0;
-  double seconds = std::max(bytes / (limits.readGbps * 1e9), operations / (limits.int8Gops * 1e9));
+  double seconds = bytes / (limits.readGbps * 1e9);
+  if (limits.int8Gops > 0)
+    seconds = std::max(seconds, operations / (limits.int8Gops * 1e9));
   return seconds > 0 ? tokens / seconds : 0;
 }
 
@@ -105,10 +107,9 @@ uint64_t cacheBytesRead(const izh_model_info &info, uint64_t tokens) {
          info.window_bytes_per_token * std::min<uint64_t>(tokens, info.window);
 }
 
-double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes,
-                         uint64_t batch) {
-  double operations = double(work.operationsPerToken) + double(work.operationsPerOutput);
-  return atMost(limits, double(batch), double(bytes), double(batch) * operations);
+double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes) {
+  return atMost(limits, 1, double(bytes),
+                double(work.operationsPerToken) + double(work.operationsPerOutput));
 }
 
 double predictPrompt(const MachineLimits &limits, const ModelWork &work, uint64_t tokens) {
@@ -129,6 +130,12 @@ LimitMeter::LimitMeter(const izh_model *model, uint32_t threads) : model(model),
 LimitMeter::~LimitMeter() { team_destroy(team); }
 
 void LimitMeter::measure() {
+  if (model->device) {
+    double rate = 0;
+    if (device_copy_rate(model->device, &rate, nullptr) == IZH_OK)
+      readSpeeds.push_back(rate);
+    return;
+  }
   if (!team)
     return;
   const SectionFacts &weights = model->image.root.weights_section;
@@ -139,11 +146,16 @@ void LimitMeter::measure() {
 MachineLimits LimitMeter::limits() const {
   if (readSpeeds.empty())
     return {threads, 0, 0, ""};
+  if (model->device)
+    return {threads, median(readSpeeds), 0,
+            std::string(device_info(model->device).name) + " copies (read and written) at"};
   return {threads, median(readSpeeds), median(dotSpeeds), dot_peak_run(1).how};
 }
 
 std::vector<MachineLimits> limitsByThreads(const izh_model *model, uint32_t most) {
   std::vector<MachineLimits> list;
+  if (model->device)
+    most = 1;
   for (uint32_t threads = 1;; threads = std::min(threads * 2, most)) {
     LimitMeter meter(model, threads);
     meter.measure();

@@ -29,16 +29,15 @@ uint64_t cacheBytesRead(const izh_model_info &info, uint64_t tokens);
 
 struct MachineLimits {
   uint32_t threads = 0;
-  double readGbps = 0; // of the mapped weights
-  double int8Gops = 0;
-  std::string how; // which instructions
+  double readGbps = 0; // of the mapped weights, or of a device's memory
+  double int8Gops = 0; // 0: not measured
+  std::string how;     // which instructions, or what a device's memory did
 };
 
 // Tokens a second that a machine of these limits reaches if the slower of
-// memory and arithmetic takes all of the time. `bytes` are those of a step,
-// weights and cache, which generates a token of each of `batch` sequences.
-double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes,
-                         uint64_t batch);
+// memory and arithmetic takes all of the time. `bytes` are those of a token,
+// weights and cache.
+double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes);
 double predictPrompt(const MachineLimits &limits, const ModelWork &work, uint64_t tokens);
 
 // Measures with the same number of threads as a run, on the same cores, and as

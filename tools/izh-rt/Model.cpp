@@ -170,17 +170,23 @@ bool tokenizeText(const izh_model *model, const std::string &text, bool addBos, 
   }
 }
 
-bool checkLogits(const float *logits, size_t count, uint64_t token) {
-  // Not a number fails every comparison. Minus infinity is a token that is ruled out.
-  bool usable = true;
-  for (size_t i = 0; i < count; ++i)
-    usable &= logits[i] < INFINITY;
+static bool checkUsable(bool usable, uint64_t token) {
   if (!usable)
     failed("the logits after token " + std::to_string(token) +
            " are not finite numbers: weights of the model are damaged, or were before it was "
            "compiled; 'izh-rt verify FILE' tells which");
   return usable;
 }
+
+bool checkLogits(const float *logits, size_t count, uint64_t token) {
+  // Not a number fails every comparison. Minus infinity is a token that is ruled out.
+  bool usable = true;
+  for (size_t i = 0; i < count; ++i)
+    usable &= logits[i] < INFINITY;
+  return checkUsable(usable, token);
+}
+
+bool checkChoice(int32_t best, uint64_t token) { return checkUsable(best >= 0, token); }
 
 std::string tokenBytes(const izh_model *model, int32_t id, bool special) {
   std::string bytes(64, '\0');

@@ -53,6 +53,8 @@ bool tokenizeText(const izh_model *model, const std::string &text, bool addBos, 
 // Whether a row of logits can be chosen from; after a message, where it can't
 // be, as weights that are no numbers make it. `token` is the position.
 bool checkLogits(const float *logits, size_t count, uint64_t token);
+// The same of what izh_context_run_best found in the row.
+bool checkChoice(int32_t best, uint64_t token);
 // Bytes of a token; empty where it has none.
 std::string tokenBytes(const izh_model *model, int32_t id, bool special);
 

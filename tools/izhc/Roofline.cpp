@@ -2,6 +2,7 @@
 
 #include "tools/izhc/Roofline.h"
 #include "compiler/support/Error.h"
+#include "runtime/schema/step.h"
 #include "runtime/schema/window.h"
 #include "tools/izhc/Report.h"
 #include "llvm/ADT/STLExtras.h"
@@ -36,14 +37,19 @@ uint64_t cacheBytesPerToken(const emit::Plan &plan) {
 
 uint64_t stateBytes(const emit::Plan &plan) { return PageBytes(plan).sequences; }
 
+// On a processor.
+static uint32_t stepTokens(const emit::Plan &plan) {
+  return izh::schema::processor_step_tokens(std::max(plan.maxTokens, 1u));
+}
+
 uint64_t windowBytes(const emit::Plan &plan) {
   uint64_t most = 0;
   for (auto [index, window] : plan.stateWindows)
     most = std::max<uint64_t>(most, window);
   if (most == 0)
     return 0;
-  return PageBytes(plan).windows * izh::schema::window_pages(most, std::max(plan.maxTokens, 1u),
-                                                             std::max(plan.pageTokens, 1u));
+  return PageBytes(plan).windows *
+         izh::schema::window_pages(most, stepTokens(plan), std::max(plan.pageTokens, 1u));
 }
 
 uint64_t cacheBytesRead(const emit::Plan &plan, uint64_t context) {
@@ -82,14 +88,14 @@ static Prediction slower(const MachineLimits &machine, double bytes, double oper
 }
 
 Prediction predictDecode(const emit::Plan &plan, const MachineLimits &machine, uint64_t context) {
-  double bytes = double(plan.tokenBytes) + double(stateBytes(plan)) +
-                 double(cacheBytesRead(plan, context));
+  double bytes =
+      double(plan.tokenBytes) + double(stateBytes(plan)) + double(cacheBytesRead(plan, context));
   return slower(machine, bytes, double(plan.tokenOperations) + double(plan.outputOperations), 1);
 }
 
 Prediction predictPrompt(const emit::Plan &plan, const MachineLimits &machine, uint64_t tokens) {
   // Each chunk reads the weights once.
-  uint64_t chunks = llvm::divideCeil(tokens, std::max(plan.maxTokens, 1u));
+  uint64_t chunks = llvm::divideCeil(tokens, stepTokens(plan));
   return slower(machine, double(plan.tokenBytes) * double(chunks),
                 double(plan.tokenOperations) * double(tokens) + double(plan.outputOperations),
                 double(tokens));

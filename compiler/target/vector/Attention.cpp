@@ -15,8 +15,11 @@
 // Few vectors (decode) read the pages' float16 panels directly, converted in
 // registers: writing and reading the converted panels would take longer than
 // fetching the pages from memory does. The numbers and their order are the same.
+// So do all vectors where sums are float16. While a piece of a page is read, the
+// next one is fetched: pieces are too short for a processor to see it coming.
 
 #include "compiler/target/vector/KvReader.h"
+#include "compiler/target/vector/PairProducts.h"
 #include "compiler/target/vector/Pieces.h"
 #include "compiler/target/vector/SpanSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,9 +38,6 @@ constexpr int64_t kWidth = 4;
 // Up to so many vectors convert a panel each time that they read it, where an
 // instruction does.
 constexpr int64_t kFew = 8;
-// How far ahead directly read panels are fetched: about what a core reads
-// while one access to memory takes.
-constexpr int64_t kAhead = 2048;
 
 class Attention {
 public:
@@ -50,6 +50,7 @@ private:
   void emitUnit(Value unit);
   void emitQueries(Value base, Value size);
   void copyQuery(Value index);
+  void narrowQuery(Value copy, Value to, int64_t bytes, Value scale);
   void emitSpan(Value span);
   void emitScores();
   void scoresOfPanels(Value key, int64_t panels);
@@ -62,11 +63,17 @@ private:
   void readScores();
   void readValues();
   void readValuesOf(Value panel, Value first, int64_t size, int64_t firstVector, int64_t vectors);
+  Value nextKeys(Value key);
+  Value nextValues(Value page, Value stop, Value panel);
+  Value fetched(Value first, Value next, Value here);
+  Value keysOfUnit(Value unit);
   void storeScores(Value first, int64_t size, Value key, int64_t firstVector, Values sums);
   void addOutputs(Value first, int64_t size, Value panel, int64_t firstVector, Values sums);
 
   // Calls body(first vector, size) for blocks of the group's vectors.
   void forEachBlock(llvm::function_ref<void(Value, int64_t)> body);
+  // What weights are multiplied by so that float16 sums of values can't overflow.
+  static constexpr double headroom() { return 1.0 / (1 << PairProducts::kHeadroomBits); }
   // Keys of the span that the vectors up to `index` see, or fewer than 1.
   Value keysUpTo(Value index) {
     Value seen = k.sub(k.add(positionOf(index), 1), spanFirst);
@@ -81,33 +88,46 @@ private:
   Value numberOf(Value index) {
     return k.add(k.mul(k.add(firstRow, rowOf(index)), heads), headOf(index));
   }
-  Value physicalPage(Value key) {
-    Value entry = k.at(pageList, k.mul(k.div(k.add(spanFirst, key), layout.page), 4));
+  // The page of token number `token` of a sequence.
+  Value pageOf(Value list, Value token) {
+    Value entry = k.at(list, k.mul(k.div(token, layout.page), 4));
     Value page = k.extendS(k.load(k.i32(), entry, 4), k.i64());
     return k.at(cache, k.mul(page, layout.pageBytes));
   }
-  // Where vector v of consecutive panels begins.
-  SmallVector<int64_t> starts(int64_t firstVector, int64_t count, int64_t panelStride) {
+  // That of a key of the span.
+  Value physicalPage(Value key) { return pageOf(pageList, k.add(spanFirst, key)); }
+  // Keys from `key` on, a panel's first, in their page.
+  Value keysIn(Value page, Value head, Value key) {
+    Value inPage = k.div(k.rem(key, layout.page), kPanel);
+    return k.at(k.at(page, k.mul(head, layout.keyHeadBytes)), k.mul(inPage, layout.keyPanelBytes));
+  }
+  Value valuesIn(Value page) {
+    return k.at(k.at(page, layout.valuesOffset), k.mul(kvHead, layout.valueHeadBytes));
+  }
+  // Vectors of panels that lie `panelStride` apart, or of those of a page.
+  SmallVector<int64_t> starts(int64_t firstVector, int64_t count, int64_t panelStride,
+                              bool inPage = false) {
     SmallVector<int64_t> result;
+    int64_t bytes = inPage ? 4 * kPanel / form.vectors() : form.vectorBytes();
     for (int64_t v = firstVector; v < firstVector + count; ++v)
-      result.push_back(v / form.vectors() * panelStride + v % form.vectors() * form.vectorBytes());
+      result.push_back(v / form.vectors() * panelStride + v % form.vectors() * bytes);
     return result;
   }
-  Values products(Value left, int64_t leftStride, int64_t size, Value right,
-                  ArrayRef<int64_t> starts, Value begin, Value end);
-  Values halfProducts(Value left, int64_t leftStride, int64_t size, Value right,
-                      ArrayRef<int64_t> starts, Value begin, Value end, Values sums, bool hidesOdd);
-  Value loadHalves(Value from, bool hidesOdd);
-  Value factorAt(Value at);
-  Value multiplyAdd(Value factor, Value vector, Value sum);
-  Values joinPairs(Values sums);
-
+  PairRows queryRows(Value first, int64_t count) {
+    return {k.at(rows, k.mul(first, queryStride)), queryStride, count};
+  }
+  // Weights of tokens from pair `pair` of the span on.
+  PairRows weightRows(Value first, int64_t count, Value pair) {
+    Value at = k.add(k.mul(first, 4 * kSpan), k.mul(pair, form.pairBytes()));
+    return {k.at(scores, at), 4 * kSpan, count};
+  }
   KernelFrame &frame;
   KernelBuilder &k;
   pack::AttentionOp op;
   pack::KvType kv;
   KvLayout layout;
   PairForm form;
+  PairProducts product;
   KvReader reader;
   SpanSums span;
   int64_t lanes, heads, kvHeads, group, window;
@@ -116,21 +136,25 @@ private:
   int64_t most;
   SmallVector<int64_t, 4> blocks;
   int64_t keyPanels, valuePanels; // converted together
+  // Pages are as products need them.
+  bool readsPages;
   Value queries, cache, tiles, pages, parts, out, partials;
   // Stack.
-  Value wide, rows, scores, panels, outputs, maxima, sums, spanMaxima, spanSums, factors,
-      spanFactors;
+  Value wide, rows, scores, panels, outputs, scales, maxima, sums, factors, spanFactors;
   // Of the unit at hand.
   Value firstRow, firstPosition, kvHead, pageList, place;
   // Of the group: its first vector, their number, the first key seen by any.
   Value base, count, firstKey;
   // Of the span: its first key; keys low..end of it are seen by some vector.
   Value spanFirst, low, end;
+  // What is read after the span.
+  Value after;
 };
 
 Attention::Attention(KernelFrame &frame, pack::AttentionOp op)
     : frame(frame), k(frame.k), op(op), kv(cast<pack::KvType>(op.getCache().getType())), layout(kv),
-      form{frame.machine.pairDots && !op.getExact(), frame.machine.lanes}, reader(k, kv, form),
+      form{op.getExact() ? PairNumber::Float32 : frame.machine.pairs, frame.machine.lanes},
+      product(k, form), reader(k, kv, form),
       span(k, kv, frame.machine.lanes, op.getSinks() ? frame.address(op.getSinks()) : Value()),
       lanes(frame.machine.lanes), heads(op.getHeads()), kvHeads(kv.getHeads()),
       group(heads / kvHeads), window(op.getWindow()) {
@@ -146,6 +170,7 @@ Attention::Attention(KernelFrame &frame, pack::AttentionOp op)
   else
     blocks = {3, 2, 1};
   most = kv.getDim() > 128 ? 24 : 48;
+  readsPages = layout.bits == 16 && form.number == PairNumber::Float16;
   keyPanels = std::max<int64_t>(1, kWidth / form.vectors());
   valuePanels = std::max(keyPanels, reader.panelsAtOnce());
   queries = frame.address(op.getQueries());
@@ -163,9 +188,10 @@ void Attention::emit() {
   wide = k.stack(llvm::alignTo(4 * kv.getDim(), 64));
   rows = k.stack(most * queryStride);
   scores = k.stack(most * kSpan * 4);
-  panels = k.stack(std::max(keyPanels * keyStride, valuePanels * valueStride));
+  if (!readsPages)
+    panels = k.stack(std::max(keyPanels * keyStride, valuePanels * valueStride));
   outputs = k.stack(most * span.outputBytes());
-  for (Value *each : {&maxima, &sums, &spanMaxima, &spanSums, &factors, &spanFactors})
+  for (Value *each : {&scales, &maxima, &sums, &factors, &spanFactors})
     *each = k.stack(4 * most);
   k.loop(frame.begin, frame.end, 1, [&](Value unit) { emitUnit(unit); });
 }
@@ -198,7 +224,13 @@ void Attention::emitUnit(Value unit) {
     if (parts)
       stop = k.min(stop, last);
     k.loop(k.constI64(0), count, 1, [&](Value index) { copyQuery(index); });
-    k.loop(begin, stop, 1, [&](Value number) { emitSpan(number); });
+    Value later = keysOfUnit(k.min(k.add(unit, 1), k.add(frame.end, -1)));
+    k.loop(begin, stop, 1, [&](Value number) {
+      Value next = k.mul(k.min(k.add(number, 1), k.add(stop, -1)), kSpan);
+      next = keysIn(pageOf(pageList, next), kvHead, next);
+      after = k.select(k.less(k.add(number, 1), stop), next, later);
+      emitSpan(number);
+    });
     auto each = [&](llvm::function_ref<void(Value)> body) {
       k.loop(k.constI64(0), count, 1, body);
     };
@@ -217,25 +249,65 @@ void Attention::emitUnit(Value unit) {
   });
 }
 
+// Where the keys lie that a unit reads first.
+Value Attention::keysOfUnit(Value unit) {
+  Value entry = k.mul(k.div(unit, kvHeads), 16);
+  auto word = [&](Value array, int64_t i) {
+    return k.extendS(k.load(k.i32(), k.at(k.at(array, entry), 4 * i), 4), k.i64());
+  };
+  Value key = parts ? k.mul(word(parts, 0), kSpan) : k.constI64(0);
+  if (window)
+    key = k.max(key, k.add(word(tiles, 2), 1 - window));
+  Value page = pageOf(k.at(pages, k.mul(word(tiles, 3), 4)), key);
+  return keysIn(page, k.rem(unit, kvHeads), key);
+}
+
 // A query as pairs, zeros behind it, and its sums before the first key.
 void Attention::copyQuery(Value index) {
   Type floats = k.vec(lanes, k.f32());
   Value from = k.at(queries, k.mul(numberOf(index), 4 * kv.getDim()));
-  Value to = k.at(rows, k.mul(index, queryStride)), copy = form.bf16 ? wide : to;
+  Value to = k.at(rows, k.mul(index, queryStride)), copy = form.isNarrow() ? wide : to;
   int64_t padded = llvm::alignTo(kv.getDim(), lanes), last = padded - lanes;
   k.store(k.zero(floats), k.at(copy, 4 * last), 4);
   forEachPiece(k, kv.getDim(), lanes, [&](Value offset, int64_t piece) {
     k.store(k.load(k.vec(piece, k.f32()), k.at(from, offset), 4), k.at(copy, offset), 4);
   });
-  if (form.bf16)
-    k.loop(k.constI64(0), k.constI64(4 * padded), 4 * lanes, [&](Value offset) {
-      Type narrow = k.vec(lanes, k.builder.getBF16Type());
-      Value value = k.load(floats, k.at(copy, offset), 4);
-      k.store(arith::TruncFOp::create(k.builder, k.loc, narrow, value), k.at(to, k.div(offset, 2)),
-              2);
-    });
   Value slot = k.mul(index, 4);
+  if (form.isNarrow())
+    narrowQuery(copy, to, 4 * padded, k.at(scales, slot));
   span.clear(k.at(maxima, slot), k.at(sums, slot), k.at(outputs, k.mul(index, span.outputBytes())));
+}
+
+// Float16 queries are multiplied by a power of two that makes the largest value
+// of magnitude less than 2^-kHeadroomBits; `scale` gets its inverse times the
+// scale of scores.
+void Attention::narrowQuery(Value copy, Value to, int64_t bytes, Value scale) {
+  Type floats = k.vec(lanes, k.f32());
+  Value factor;
+  if (form.number == PairNumber::Float16) {
+    constexpr int64_t kBias = 127, kBits = PairProducts::kHeadroomBits + 1;
+    Value most = k.maxLanes(k.loop(k.constI64(0), k.constI64(bytes), k.constI64(4 * lanes),
+                                   {k.zero(floats)}, [&](Value offset, ArrayRef<Value> carried) {
+                                     Value value = k.load(floats, k.at(copy, offset), 4);
+                                     return Values{k.max(carried[0], k.abs(value))};
+                                   })[0]);
+    // Magnitudes beyond 2^120 have no business here.
+    Value exponent = k.min(k.shrU(k.bitcast(most, k.i32()), 23), k.constInt(k.i32(), 120 + kBias));
+    Value power = k.shl(k.sub(k.constInt(k.i32(), 2 * kBias - kBits), exponent), 23);
+    Value inverse = k.shl(k.add(exponent, kBits), 23);
+    factor = k.splat(k.bitcast(power, k.f32()), lanes);
+    k.store(
+        k.mul(k.bitcast(inverse, k.f32()), k.constFloat(k.f32(), op.getScale().convertToDouble())),
+        scale, 4);
+  }
+  k.loop(k.constI64(0), k.constI64(bytes), 4 * lanes, [&](Value offset) {
+    Value value = k.load(floats, k.at(copy, offset), 4);
+    if (factor)
+      value = k.mul(value, factor);
+    Type narrow = k.vec(lanes, form.element(k));
+    k.store(arith::TruncFOp::create(k.builder, k.loc, narrow, value), k.at(to, k.div(offset, 2)),
+            2);
+  });
 }
 
 void Attention::emitSpan(Value number) {
@@ -246,6 +318,8 @@ void Attention::emitSpan(Value number) {
   int64_t most = frame.machine.floats.convertsHalf ? kFew : blocks.front();
   Value few = k.lessEqual(count, k.constI64(most));
   auto either = [&](function_ref<void()> direct, function_ref<void()> converted) {
+    if (readsPages)
+      return direct();
     halves ? k.ifThenElse(few, direct, converted) : converted();
   };
   either([&] { readScores(); }, [&] { emitScores(); });
@@ -262,59 +336,6 @@ void Attention::forEachBlock(function_ref<void(Value, int64_t)> body) {
   }
 }
 
-// Sums over pairs begin..end of the products of `size` rows with vectors;
-// [row][vector], each with `lanes` outputs.
-Attention::Values Attention::products(Value left, int64_t leftStride, int64_t size, Value right,
-                                      ArrayRef<int64_t> starts, Value begin, Value end) {
-  Type floats = k.vec(lanes, k.f32());
-  auto step = [&](Value pair, ArrayRef<Value> sums) {
-    Value line = k.at(right, k.mul(pair, form.rowBytes()));
-    Value factor = k.at(left, k.mul(pair, form.pairBytes()));
-    Type type = form.bf16 ? k.vec(2 * lanes, k.builder.getBF16Type()) : floats;
-    Values loaded, next;
-    for (int64_t start : starts)
-      loaded.push_back(k.load(type, k.at(line, start), form.vectorBytes()));
-    for (int64_t i = 0; i < size; ++i) {
-      Value both = factorAt(k.at(factor, i * leftStride));
-      for (size_t v = 0; v < starts.size(); ++v)
-        next.push_back(multiplyAdd(both, loaded[v], sums[i * starts.size() + v]));
-    }
-    return next;
-  };
-  Values inits(size * starts.size(), k.zero(floats));
-  return joinPairs(k.loop(begin, end, k.constI64(1), inits, step));
-}
-
-// One pair of a row, in all lanes.
-Value Attention::factorAt(Value at) {
-  return form.bf16
-             ? k.bitcast(k.loadSplat(k.i32(), lanes, at), k.vec(2 * lanes, k.builder.getBF16Type()))
-             : k.bitcast(k.loadSplat(k.i64(), lanes / 2, at), k.vec(lanes, k.f32()));
-}
-
-Value Attention::multiplyAdd(Value factor, Value vector, Value sum) {
-  if (form.bf16)
-    return pack::DotPairsOp::create(k.builder, k.loc, sum.getType(), sum, factor, vector);
-  return k.mulAdd(factor, vector, sum);
-}
-
-// Float lanes hold sums of even and of odd products: vectors 2i and 2i + 1
-// together make one vector of outputs.
-Attention::Values Attention::joinPairs(Values sums) {
-  if (form.bf16)
-    return sums;
-  SmallVector<int64_t> even, odd;
-  for (int64_t i = 0; i < lanes; ++i) {
-    even.push_back(2 * i);
-    odd.push_back(2 * i + 1);
-  }
-  Values joined;
-  for (size_t i = 0; i < sums.size(); i += 2)
-    joined.push_back(
-        k.add(k.shuffle(sums[i], sums[i + 1], even), k.shuffle(sums[i], sums[i + 1], odd)));
-  return joined;
-}
-
 //===----------------------------------------------------------------------===//
 // Scores
 //===----------------------------------------------------------------------===//
@@ -323,9 +344,7 @@ void Attention::emitScores() {
   int64_t step = keyPanels * kPanel;
   Value first = k.mul(k.div(low, step), step);
   k.loop(first, end, step, [&](Value key) {
-    Value page = k.at(physicalPage(key), k.mul(kvHead, layout.keyHeadBytes));
-    Value inPage = k.div(k.rem(key, layout.page), kPanel);
-    Value from = k.at(page, k.mul(inPage, layout.keyPanelBytes));
+    Value from = keysIn(physicalPage(key), kvHead, key);
     k.loop(k.constI64(0), k.constI64(keyPanels), 1, [&](Value panel) {
       reader.keyPanel(k.at(from, k.mul(panel, layout.keyPanelBytes)),
                       k.at(panels, k.mul(panel, keyStride)));
@@ -337,27 +356,31 @@ void Attention::emitScores() {
 // Scores of the tokens from vector `firstVector` behind `key` on.
 void Attention::storeScores(Value first, int64_t size, Value key, int64_t firstVector,
                             Values sums) {
-  Value scale = k.constFloat(k.vec(lanes, k.f32()), op.getScale().convertToDouble());
+  Value all = k.constFloat(k.vec(lanes, k.f32()), op.getScale().convertToDouble());
   Value to = k.at(scores, k.add(k.mul(first, 4 * kSpan), k.mul(key, 4)));
   int64_t each = sums.size() / size;
   int64_t token = firstVector / form.vectors() * kPanel +
                   firstVector % form.vectors() * kPanel / form.vectors();
-  for (int64_t i = 0; i < size; ++i)
+  Value own = k.at(scales, k.mul(first, 4));
+  for (int64_t i = 0; i < size; ++i) {
+    Value scale =
+        form.number == PairNumber::Float16 ? k.loadSplat(k.f32(), lanes, k.at(own, 4 * i)) : all;
     for (int64_t j = 0; j < each; ++j)
       k.store(k.softcap(k.mul(sums[i * each + j], scale), op.getSoftcap().convertToDouble()),
               k.at(to, 4 * (i * kSpan + token + j * lanes)), 4 * lanes);
+  }
 }
 
 void Attention::scoresOfPanels(Value key, int64_t count) {
   forEachBlock([&](Value first, int64_t size) {
     k.ifThen(k.less(key, keysUpTo(k.add(first, size - 1))), [&] {
-      Value left = k.at(rows, k.mul(first, queryStride));
       int64_t vectors = count * form.vectors();
       for (int64_t v = 0; v < vectors; v += kWidth) {
-        Values sums = products(left, queryStride, size, panels,
-                               starts(v, std::min(kWidth, vectors - v), keyStride), k.constI64(0),
-                               k.constI64(layout.keyPairs));
-        storeScores(first, size, key, v, sums);
+        int64_t some = std::min(kWidth, vectors - v);
+        Values sums =
+            product.add(queryRows(first, size), {panels, starts(v, some, keyStride)}, k.constI64(0),
+                        k.constI64(layout.keyPairs), Value(), product.zeros(size, some));
+        storeScores(first, size, key, v, product.outputs(sums));
       }
     });
   });
@@ -397,9 +420,11 @@ void Attention::emitSoftmax(Value index) {
   Value total = k.loop(first, end, step, {k.zero(floats)}, [&](Value key, ArrayRef<Value> carried) {
     Value s = k.load(floats, k.at(row, k.mul(key, 4)), 4 * lanes);
     Value p = k.select(visible(key), k.exp(k.sub(s, all)), k.zero(floats));
-    if (form.bf16) {
-      Type narrow = k.vec(lanes, k.builder.getBF16Type());
-      k.store(arith::TruncFOp::create(k.builder, k.loc, narrow, p), k.at(row, k.mul(key, 2)),
+    if (form.isNarrow()) {
+      Type narrow = k.vec(lanes, form.element(k));
+      Value weight =
+          form.number == PairNumber::Float16 ? k.mul(p, k.constFloat(floats, headroom())) : p;
+      k.store(arith::TruncFOp::create(k.builder, k.loc, narrow, weight), k.at(row, k.mul(key, 2)),
               2 * lanes);
     } else {
       k.store(p, k.at(row, k.mul(key, 4)), 4 * lanes);
@@ -409,6 +434,8 @@ void Attention::emitSoftmax(Value index) {
   Value slot = k.mul(index, 4);
   auto [factor, spanFactor] =
       span.merge(k.at(maxima, slot), k.at(sums, slot), maximum, k.sumLanes(total));
+  if (form.number == PairNumber::Float16)
+    spanFactor = k.mul(spanFactor, k.constFloat(k.f32(), 1 / headroom()));
   k.store(factor, k.at(factors, slot), 4);
   k.store(spanFactor, k.at(spanFactors, slot), 4);
 }
@@ -439,8 +466,7 @@ void Attention::convertValues(Value panel, int64_t count) {
            Value offset = k.mul(page, pageRows);
            Value begin = k.max(k.sub(firstRow, offset), k.constI64(0));
            Value stop = k.min(k.sub(endRow, offset), k.constI64(pageRows));
-           Value from = k.at(k.at(physicalPage(k.mul(page, layout.page)), layout.valuesOffset),
-                             k.mul(kvHead, layout.valueHeadBytes));
+           Value from = valuesIn(physicalPage(k.mul(page, layout.page)));
            Value to = k.at(panels, k.mul(offset, form.rowBytes()));
            for (int64_t i = 0; i < count; i += together) {
              Value number = k.div(k.add(panel, i), together);
@@ -454,8 +480,8 @@ void Attention::convertValues(Value panel, int64_t count) {
 // The last pair has a token that is not there yet: what its place holds, times
 // a weight of 0, might be no number.
 void Attention::clearHiddenToken(int64_t count) {
-  int64_t perPair = form.bf16 ? 32 : 64;
-  Type pairs = k.vec(form.vectorBytes() * 8 / perPair, form.bf16 ? k.i32() : k.i64());
+  int64_t perPair = 8 * form.pairBytes();
+  Type pairs = k.vec(form.numbers() / 2, form.isNarrow() ? k.i32() : k.i64());
   Value line = k.at(panels, k.mul(k.div(end, 2), form.rowBytes()));
   for (int64_t start : starts(0, count * form.vectors(), valueStride)) {
     Value at = k.at(line, start), row = k.load(pairs, at, form.vectorBytes());
@@ -469,12 +495,12 @@ void Attention::sumsOfPanels(Value panel, int64_t count) {
   forEachBlock([&](Value first, int64_t size) {
     Value keys = keysUpTo(k.add(first, size - 1));
     Value stop = k.div(k.add(k.max(keys, k.constI64(0)), 1), 2);
-    Value left = k.at(scores, k.mul(first, 4 * kSpan));
     for (int64_t v = 0; v < vectors; v += kWidth) {
-      Values products =
-          this->products(left, 4 * kSpan, size, panels,
-                         starts(v, std::min(kWidth, vectors - v), valueStride), begin, stop);
-      addOutputs(first, size, panel, v, products);
+      int64_t some = std::min(kWidth, vectors - v);
+      Values sums = product.add(weightRows(first, size, k.constI64(0)),
+                                {panels, starts(v, some, valueStride)}, begin, stop, Value(),
+                                product.zeros(size, some));
+      addOutputs(first, size, panel, v, product.outputs(sums));
     }
   });
 }
@@ -504,75 +530,49 @@ void Attention::addOutputs(Value first, int64_t size, Value panel, int64_t first
 // Float16 panels as they lie in their pages
 //===----------------------------------------------------------------------===//
 
-// A vector of a row; with `hidesOdd` the second of each pair becomes zero: a
-// token that is not there yet.
-Value Attention::loadHalves(Value from, bool hidesOdd) {
-  int64_t halves = form.vectorBytes() / (form.bf16 ? 2 : 4);
-  Value bits;
-  if (hidesOdd) {
-    Value pairs = k.load(k.vec(halves / 2, k.i32()), from, 2);
-    bits = k.bitcast(k.andBits(pairs, 0xffff), k.vec(halves, k.i16()));
-  } else {
-    bits = k.load(k.vec(halves, k.i16()), from, 2);
-  }
-  Value floats = k.halfToFloat(bits);
-  if (!form.bf16)
-    return floats;
-  Type narrow = k.vec(halves, k.builder.getBF16Type());
-  return arith::TruncFOp::create(k.builder, k.loc, narrow, floats);
+// What is read after the panels of keys from `key` on.
+Value Attention::nextKeys(Value key) {
+  Value next = k.add(key, keyPanels * kPanel);
+  Value keys = k.min(next, k.add(end, -1));
+  keys = keysIn(physicalPage(keys), kvHead, keys);
+  return k.select(k.less(next, end), keys, valuesIn(physicalPage(low)));
 }
 
-// As `products`, from rows of float16 and on top of `sums`, whose pairs are
-// not joined.
-Attention::Values Attention::halfProducts(Value left, int64_t leftStride, int64_t size, Value right,
-                                          ArrayRef<int64_t> starts, Value begin, Value end,
-                                          Values sums, bool hidesOdd) {
-  constexpr int64_t kRow = 4 * kPanel;
-  return k.loop(begin, end, k.constI64(1), sums, [&](Value pair, ArrayRef<Value> carried) {
-    Values next(carried.begin(), carried.end()), factors;
-    Value line = k.at(right, k.mul(pair, kRow));
-    Value factor = k.at(left, k.mul(pair, form.pairBytes()));
-    for (int64_t i = 0; i < size; ++i)
-      factors.push_back(factorAt(k.at(factor, i * leftStride)));
-    for (auto [v, start] : llvm::enumerate(starts)) {
-      if (frame.machine.prefetchRows == 1 && start % kRow == 0)
-        k.prefetch(k.at(line, start + kAhead));
-      Value vector = loadHalves(k.at(line, start), hidesOdd);
-      for (int64_t i = 0; i < size; ++i) {
-        Value &sum = next[i * starts.size() + v];
-        sum = multiplyAdd(factors[i], vector, sum);
-      }
-    }
-    return next;
-  });
+// What is read after panels of values in page number `page` of the span, of
+// which there are `stop`. A page's first keys are more than its panels of
+// values: all that read the last page fetch a part.
+Value Attention::nextValues(Value page, Value stop, Value panel) {
+  Value next = k.min(k.add(page, 1), k.add(stop, -1));
+  Value values =
+      k.at(valuesIn(physicalPage(k.mul(next, layout.page))), k.mul(panel, layout.valuePanelBytes));
+  return k.select(k.less(k.add(page, 1), stop), values,
+                  k.at(after, k.mul(panel, layout.valuePanelBytes)));
 }
 
-// Where vector v of float16 panels that lie `panelStride` apart begins.
-static SmallVector<int64_t> halfStarts(const PairForm &form, int64_t firstVector, int64_t count,
-                                       int64_t panelStride) {
-  SmallVector<int64_t> result;
-  int64_t bytes = 4 * kPanel / form.vectors();
-  for (int64_t v = firstVector; v < firstVector + count; ++v)
-    result.push_back(v / form.vectors() * panelStride + v % form.vectors() * bytes);
-  return result;
+// The first vectors fetch `next`; the others find it near them and have
+// nothing to do but to read again.
+Value Attention::fetched(Value first, Value next, Value here) {
+  if (!frame.machine.prefetchRows)
+    return {};
+  return k.select(k.equal(first, k.constI64(0)), next, here);
 }
 
 void Attention::readScores() {
   int64_t step = keyPanels * kPanel, vectors = keyPanels * form.vectors();
-  Value first = k.mul(k.div(low, step), step), floats = k.zero(k.vec(lanes, k.f32()));
-  k.loop(first, end, step, [&](Value key) {
-    Value page = k.at(physicalPage(key), k.mul(kvHead, layout.keyHeadBytes));
-    Value inPage = k.div(k.rem(key, layout.page), kPanel);
-    Value from = k.at(page, k.mul(inPage, layout.keyPanelBytes));
+  k.loop(k.mul(k.div(low, step), step), end, step, [&](Value key) {
+    Value from = keysIn(physicalPage(key), kvHead, key), next = nextKeys(key);
     forEachBlock([&](Value first, int64_t size) {
-      Value left = k.at(rows, k.mul(first, queryStride));
-      for (int64_t v = 0; v < vectors; v += kWidth) {
-        auto starts = halfStarts(form, v, std::min(kWidth, vectors - v), layout.keyPanelBytes);
-        Values sums(size * starts.size(), floats);
-        sums = halfProducts(left, queryStride, size, from, starts, k.constI64(0),
-                            k.constI64(layout.keyPairs), sums, /*hidesOdd=*/false);
-        storeScores(first, size, key, v, joinPairs(sums));
-      }
+      k.ifThen(k.less(key, keysUpTo(k.add(first, size - 1))), [&] {
+        for (int64_t v = 0; v < vectors; v += kWidth) {
+          int64_t some = std::min(kWidth, vectors - v);
+          PairVectors keys = {from, starts(v, some, layout.keyPanelBytes, /*inPage=*/true),
+                              /*inPage=*/true, fetched(first, next, from)};
+          Values sums =
+              product.add(queryRows(first, size), keys, k.constI64(0), k.constI64(layout.keyPairs),
+                          Value(), product.zeros(size, some));
+          storeScores(first, size, key, v, product.outputs(sums));
+        }
+      });
     });
   });
 }
@@ -593,37 +593,29 @@ void Attention::readValues() {
     emit(k.constI64(whole), rest);
 }
 
-// Sums over the tokens of all pages of the span.
+// Sums over the tokens of all pages of the span. The last pair of an odd
+// number of tokens is half there.
 void Attention::readValuesOf(Value panel, Value first, int64_t size, int64_t firstVector,
                              int64_t vectors) {
   int64_t pageRows = layout.page / 2;
-  auto starts = halfStarts(form, firstVector, vectors, layout.valuePanelBytes);
   Value seen = k.max(keysUpTo(k.add(first, size - 1)), k.constI64(0));
   Value begin = k.div(low, 2), stop = k.div(k.add(seen, 1), 2);
-  // The last pair of an odd number of tokens is half there.
-  Value whole = k.min(stop, k.div(end, 2));
-  auto rowsOf = [&](Value page, Value from, Value to, Values sums, bool hidesOdd) {
-    Value offset = k.mul(page, pageRows);
-    Value right = k.at(k.at(physicalPage(k.mul(page, layout.page)), layout.valuesOffset),
-                       k.mul(kvHead, layout.valueHeadBytes));
-    right = k.at(right, k.mul(panel, layout.valuePanelBytes));
-    Value left = k.at(scores, k.add(k.mul(first, 4 * kSpan), k.mul(offset, form.pairBytes())));
-    return halfProducts(left, 4 * kSpan, size, right, starts,
-                        k.max(k.sub(from, offset), k.constI64(0)),
-                        k.min(k.sub(to, offset), k.constI64(pageRows)), sums, hidesOdd);
-  };
-  Values sums(size * starts.size(), k.zero(k.vec(lanes, k.f32())));
-  sums = k.loop(k.div(begin, pageRows), k.div(k.add(whole, pageRows - 1), pageRows), k.constI64(1),
-                sums, [&](Value page, ArrayRef<Value> carried) {
-                  return rowsOf(page, begin, whole, Values(carried), /*hidesOdd=*/false);
-                });
-  // Once or not at all.
-  sums = k.loop(k.max(whole, begin), stop, k.constI64(1), sums,
-                [&](Value pair, ArrayRef<Value> carried) {
-                  return rowsOf(k.div(pair, pageRows), pair, stop, Values(carried),
-                                /*hidesOdd=*/true);
-                });
-  addOutputs(first, size, panel, firstVector, joinPairs(sums));
+  Value pages = k.div(k.add(stop, pageRows - 1), pageRows);
+  Values sums =
+      k.loop(k.div(begin, pageRows), pages, k.constI64(1), product.zeros(size, vectors),
+             [&](Value page, ArrayRef<Value> carried) {
+               Value offset = k.mul(page, pageRows);
+               Value from = k.at(valuesIn(physicalPage(k.mul(page, layout.page))),
+                                 k.mul(panel, layout.valuePanelBytes));
+               PairVectors values = {
+                   from, starts(firstVector, vectors, layout.valuePanelBytes, /*inPage=*/true),
+                   /*inPage=*/true, fetched(first, nextValues(page, pages, panel), from)};
+               return product.add(weightRows(first, size, offset), values,
+                                  k.max(k.sub(begin, offset), k.constI64(0)),
+                                  k.min(k.sub(stop, offset), k.constI64(pageRows)),
+                                  k.sub(k.div(end, 2), offset), carried);
+             });
+  addOutputs(first, size, panel, firstVector, product.outputs(sums));
 }
 
 void Attention::leavePartial(Value index) {

@@ -12,12 +12,11 @@ using pack::KvLayout;
 static int64_t floatVectors(const PairForm &form) { return 2 * KvLayout::kLanes / form.lanes; }
 
 void KvReader::storeRow(ArrayRef<Value> floats, Value to) {
-  int64_t bytes = form.lanes * (form.bf16 ? 2 : 4);
+  int64_t bytes = form.lanes * (form.isNarrow() ? 2 : 4);
   for (size_t i = 0; i < floats.size(); ++i) {
     Value value = floats[i];
-    if (form.bf16)
-      value = arith::TruncFOp::create(
-          k.builder, k.loc, VectorType::get({form.lanes}, k.builder.getBF16Type()), value);
+    if (form.isNarrow())
+      value = arith::TruncFOp::create(k.builder, k.loc, k.vec(form.lanes, form.element(k)), value);
     k.store(value, k.at(to, int64_t(i) * bytes), bytes);
   }
 }

@@ -1,24 +1,10 @@
-// Panels of a cache's page in the form that products read: rows of pairs as
-// float32 or bfloat16.
+// Panels of a cache's page in the form that products read.
 
 #pragma once
 
-#include "compiler/target/vector/VectorLowering.h"
-#include "dialects/pack/KvLayout.h"
+#include "compiler/target/vector/PairForm.h"
 
 namespace izhc {
-
-// Rows of 16 lanes times 2 numbers.
-struct PairForm {
-  bool bf16;
-  int64_t lanes; // of an accumulator
-
-  int64_t pairBytes() const { return bf16 ? 4 : 8; }
-  int64_t rowBytes() const { return pack::KvLayout::kLanes * pairBytes(); }
-  // Vectors of a row, each of which adds to one accumulator.
-  int64_t vectors() const { return rowBytes() / vectorBytes(); }
-  int64_t vectorBytes() const { return 4 * lanes; }
-};
 
 class KvReader {
 public:

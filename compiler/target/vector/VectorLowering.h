@@ -10,6 +10,13 @@ namespace izhc {
 
 class MatrixUnit;
 
+// Numbers of the products of attention.
+enum class PairNumber {
+  Float32,  // sums of even and of odd products, joined at the end
+  BFloat16, // pack.dot_pairs
+  Float16,  // as Float32, with a few products at a time summed in float16
+};
+
 struct VectorMachine {
   int64_t lanes = 4; // 32-bit lanes of a vector: 4, 8 or 16
   FloatAbilities floats;
@@ -24,8 +31,9 @@ struct VectorMachine {
   int64_t prefetchRows = 0;
   // Registers that hold a vector.
   int64_t vectorRegisters = 16;
-  // The machine has pack.dot_pairs.
-  bool pairDots = false;
+  // What attention on rounded numbers computes with: BFloat16 where the machine
+  // has pack.dot_pairs, Float16 where it multiplies and adds such vectors.
+  PairNumber pairs = PairNumber::Float32;
   // Null: the machine has none. With one, lanes are 16.
   const MatrixUnit *matrix = nullptr;
   // Rows of activations that share one pass over a weight tile, largest first;

@@ -72,7 +72,7 @@ private:
   Placement placement;
   int64_t maxOutputs;
   // The least of all attentions.
-  int64_t tile = kMaxTokens;
+  int64_t tile = kMostTileTokens;
   // By the kernel's text.
   llvm::StringMap<plan::KernelOp> known;
   llvm::SmallVector<plan::KernelOp> kernels;
@@ -205,7 +205,7 @@ struct LowerPackToPlan : impl::LowerPackToPlanBase<LowerPackToPlan> {
     if (!rows || rows.getRank() != 2 || rows.isDynamicDim(1) || rows.getDimSize(1) < 1)
       return terminator->emitError("must return the rows of logits and nothing else");
     int64_t fitting = kMaxLogitsBytes / 4 / rows.getDimSize(1);
-    Outliner outliner(module, std::clamp<int64_t>(fitting, 1, kMaxTokens));
+    Outliner outliner(module, std::clamp<int64_t>(fitting, 1, kMaxOutputs));
     for (mlir::Operation &op : step.without_terminator()) {
       if (isName(&op))
         continue;

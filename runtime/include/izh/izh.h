@@ -85,8 +85,8 @@ typedef struct izh_model_info {
   uint64_t parameters;
   uint64_t file_bytes;
   uint64_t weight_bytes;
-  uint64_t code_bytes;   // of the chosen variant
-  uint64_t arena_bytes;  // a context's buffers
+  uint64_t code_bytes;             // of the chosen variant
+  uint64_t arena_bytes;            // a context's buffers
   uint64_t cache_bytes_per_token;  // of layers that see all tokens
   uint32_t variants;
   bool has_tokenizer;
@@ -166,6 +166,13 @@ typedef struct izh_input {
 IZH_API IZH_NODISCARD izh_status izh_context_run(izh_context* context, const izh_input* inputs,
                                                  uint32_t input_count, float* logits,
                                                  izh_error* error);
+
+// The same, but of each row only the number of the largest logit is written to
+// `best`, of equal ones the lowest; -1 where a logit is not below infinity. On a
+// device the rows stay there.
+IZH_API IZH_NODISCARD izh_status izh_context_run_best(izh_context* context, const izh_input* inputs,
+                                                      uint32_t input_count, int32_t* best,
+                                                      izh_error* error);
 
 // ---- Text -----------------------------------------------------------------
 

@@ -8,12 +8,27 @@ using namespace mlir;
 
 static constexpr int64_t kSharedSpace = 3;
 
-Block::Block(KernelFrameBase frame, int64_t threads)
-    : KernelFrameBase(std::move(frame)), threads(threads) {
+// An instruction that nothing is moved across. `results` words, from `operands`.
+static Value assembly(KernelBuilder &k, Type result, llvm::StringRef text,
+                      llvm::StringRef constraints, llvm::ArrayRef<Value> operands) {
+  auto op = LLVM::InlineAsmOp::create(k.builder, k.loc, result, operands, text, constraints,
+                                      /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                      LLVM::tailcallkind::TailCallKind::None,
+                                      /*asm_dialect=*/LLVM::AsmDialectAttr(),
+                                      /*operand_attrs=*/ArrayAttr());
+  return op->getNumResults() ? op->getResult(0) : Value();
+}
+
+Block::Block(KernelFrameBase frame, int64_t threads, bool overlaps)
+    : KernelFrameBase(std::move(frame)), threads(threads), overlaps(overlaps) {
   thread = number("llvm.nvvm.read.ptx.sreg.tid.x");
   lane = k.rem(thread, kWarp);
   warp = k.div(thread, kWarp);
   unit = k.add(begin, number("llvm.nvvm.read.ptx.sreg.ctaid.x"));
+  // Kernels that come later wait for this one's end before they read anything
+  // of it, so they may begin to load weights as soon as there is room.
+  if (overlaps)
+    assembly(k, {}, "griddepcontrol.launch_dependents;", "", {});
 }
 
 Value Block::call(Type type, llvm::StringRef name, llvm::ArrayRef<Value> operands) {
@@ -45,6 +60,34 @@ Value Block::shared(int64_t bytes) {
                            /*alignment=*/16, kSharedSpace);
   }
   return LLVM::AddrSpaceCastOp::create(k.builder, k.loc, k.ptr(), there);
+}
+
+void Block::awaitInputs() {
+  if (overlaps)
+    assembly(k, {}, "griddepcontrol.wait;", "~{memory}", {});
+}
+
+Block::Values Block::fetch(Value pointer, int64_t words) {
+  SmallVector<Type> types(words, k.i32());
+  std::string list, constraints;
+  for (int64_t i = 0; i < words; ++i) {
+    list += (i ? ", $" : "$") + std::to_string(i);
+    constraints += "=r,";
+  }
+  if (words > 1)
+    list = "{" + list + "}";
+  std::string vector = words > 1 ? ".v" + std::to_string(words) : "";
+  std::string text =
+      "ld.global.nc" + vector + ".b32 " + list + ", [$" + std::to_string(words) + "];";
+  Type result =
+      words > 1 ? Type(LLVM::LLVMStructType::getLiteral(k.builder.getContext(), types)) : k.i32();
+  Value found = assembly(k, result, text, constraints + "l", {pointer});
+  if (words == 1)
+    return {found};
+  Values all;
+  for (int64_t i = 0; i < words; ++i)
+    all.push_back(LLVM::ExtractValueOp::create(k.builder, k.loc, found, i));
+  return all;
 }
 
 void Block::barrier() { call("llvm.nvvm.barrier.cta.sync.aligned.all", {k.constInt(k.i32(), 0)}); }
@@ -111,6 +154,24 @@ Value Block::dot4(Value acc, Value codes, Value values, bool signedCodes) {
 
 Value Block::permute(Value low, Value high, Value selector) {
   return call(k.i32(), "llvm.nvvm.prmt", {low, high, selector});
+}
+
+// A permutation chooses among eight bytes.
+Value Block::lookUp(llvm::ArrayRef<int8_t> codebook, Value numbers) {
+  Value table[4];
+  for (int64_t i = 0; i < 4; ++i) {
+    uint32_t word = 0;
+    for (int64_t j = 0; j < 4; ++j)
+      word |= uint32_t(uint8_t(codebook[4 * i + j])) << 8 * j;
+    table[i] = k.constInt(k.i32(), int32_t(word));
+  }
+  Value nibbles = k.orBits(numbers, k.shrU(numbers, 4));
+  Value selector = k.orBits(k.andBits(nibbles, 0xff), k.andBits(k.shrU(nibbles, 8), 0xff00));
+  selector = k.andBits(selector, 0x7777);
+  Value low = permute(table[0], table[1], selector);
+  Value high = permute(table[2], table[3], selector);
+  Value isHigh = k.mul(k.andBits(k.shrU(numbers, 3), 0x01010101), 255);
+  return k.orBits(k.andBits(high, isHigh), k.andBits(low, k.xorBits(isHigh, -1)));
 }
 
 Value Block::roundToInt(Value value) { return call(k.i32(), "llvm.nvvm.f2i.rn", {value}); }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "compiler/target/KernelFrame.h"
+#include <functional>
 
 namespace izhc::cuda {
 
@@ -15,13 +16,39 @@ struct Block : KernelFrameBase {
   using Values = KernelBuilder::Values;
 
   // `frame` has all but begin and end, which are the unit of this block.
-  Block(KernelFrameBase frame, int64_t threads);
+  // `overlaps`: launched so that it may begin while kernels before it still run
+  // (on GPUs from Hopper on).
+  Block(KernelFrameBase frame, int64_t threads, bool overlaps);
 
   int64_t threads;
+  bool overlaps;
+  // The step has one row of activations, and no code for others is wanted.
+  bool oneRow = false;
   int64_t warps() const { return threads / kWarp; }
   // All i64; of the thread in the block, the lane in its warp, the warp.
   Value thread, lane, warp;
   Value unit; // the same for all threads
+
+  // Before this, what earlier kernels write must not be read, and nothing be
+  // written. All threads have to call it; more than once is allowed.
+  void awaitInputs();
+  // Makes what the kernel's op reads: emitters call it once on every path, after
+  // what they can do before their inputs are there.
+  void prepare() {
+    awaitInputs();
+    if (prologue)
+      prologue();
+  }
+  // Leaves the only record of activations where the op finds it; null: it is
+  // there.
+  std::function<void()> prologue;
+
+  // Rows of activations that an op with this row set has.
+  Value rowCount(pack::RowSet set) { return oneRow ? k.constI64(1) : rows(set); }
+
+  // 1, 2 or 4 words of 32 bits of what no kernel writes, loaded where this
+  // stands in the program: assemblers move other loads to where they are used.
+  Values fetch(Value pointer, int64_t words);
 
   // Memory that all threads of the block share, aligned to 16 bytes.
   Value shared(int64_t bytes);
@@ -47,6 +74,9 @@ struct Block : KernelFrameBase {
   Value dot4(Value acc, Value codes, Value values, bool signedCodes);
   // Four bytes out of the eight of low and high, chosen by `selector`'s nibbles.
   Value permute(Value low, Value high, Value selector);
+
+  // Bytes 0..15 to the entries of a codebook of 16.
+  Value lookUp(llvm::ArrayRef<int8_t> codebook, Value numbers);
 
   // f32 -> i32, half to even. Not by KernelBuilder's addition of a large number:
   // ptxas takes a byte stored of its sum for one that is still to be converted.

@@ -29,6 +29,16 @@ public:
     return read(valueCell(page, head, token, i));
   }
 
+  // Where 16 bytes of a cache of 16 bits lie: values i and i + 1 of four keys
+  // (i even), values i .. i + 3 of two tokens (token even); of four and of two
+  // at multiples of these.
+  Value keyWords(Value page, Value head, Value token, Value i) {
+    return keyCell(page, head, token, i).half;
+  }
+  Value valueWords(Value page, Value head, Value token, Value i) {
+    return valueCell(page, head, token, i).half;
+  }
+
   // Values i and i + 1 of a key (i even), and values i of tokens `token` and
   // `token` + 1 (token even): where they have 16 bits they share a word.
   std::pair<Value, Value> keyPair(Value page, Value head, Value token, Value i);

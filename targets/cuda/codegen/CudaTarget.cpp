@@ -3,24 +3,24 @@
 
 #include "compiler/formats/PackedLayout.h"
 #include "compiler/target/Emission.h"
+#include "targets/cuda/codegen/AttentionSums.h"
 #include "targets/cuda/codegen/Kernels.h"
 #include "targets/cuda/codegen/Lowering.h"
+#include "targets/cuda/codegen/Spans.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/TargetSelect.h"
 #include <mutex>
 
 namespace izhc::cuda {
 
-// Warps that keep the memory of a large GPU busy while a kernel runs.
-static constexpr int64_t kBusyWarps = 4096;
+// Where a matrix has so many tiles, several blocks of few warps keep a GPU busy.
+static constexpr int64_t kManyTiles = 2048;
 
-// Where a matrix has few tiles, more warps share each: as long as every one
-// still has some runs of 32 columns.
+// Warps that share a tile: one for each span of its columns.
 static int64_t warpsFor(mlir::Value weight) {
   auto type = llvm::cast<pack::WeightType>(weight.getType());
   int64_t tiles = llvm::divideCeil(type.getRows(), PackedLayout::kTileRows);
-  int64_t wanted = std::min<int64_t>(llvm::divideCeil(kBusyWarps, tiles), type.getCols() / 128);
-  return llvm::PowerOf2Ceil(std::clamp<int64_t>(wanted, 4, 16));
+  return std::clamp<int64_t>(Spans(type.getCols()).count(), 4, tiles >= kManyTiles ? 8 : 16);
 }
 
 // Products of many tiles share a block; one head's sums need but a warp.
@@ -28,6 +28,8 @@ int64_t threadsOf(mlir::Operation *op) {
   return llvm::TypeSwitch<mlir::Operation *, int64_t>(op)
       .Case([](pack::MatmulHeadsOp) { return 512; })
       .Case([](pack::MergeOp) { return 32; })
+      .Case([](pack::QuantizeOp) { return 256; })
+      .Case([](pack::AttentionOp) { return kAttentionThreads; })
       .Case<pack::MatmulOp, pack::ExpertGateOp>(
           [](auto product) { return kWarp * warpsFor(product.getWeights().front()); })
       .Case<pack::ExpertSumOp, pack::HeadMatmulOp>(
@@ -46,14 +48,15 @@ struct Variant {
   llvm::StringRef name, summary, chip, assembly;
   uint32_t rank;
   uint64_t features;
+  bool overlaps; // kernels may begin while those before them run
 };
 
 // clang-format off
 const Variant kVariants[] = {
     {"cuda:sm_80", "NVIDIA GPUs from Ampere on (driver 450 and later)", "sm_80", "+ptx70", 10,
-     uint64_t(1) << sm_80},
+     uint64_t(1) << sm_80, false},
     {"cuda:sm_90", "NVIDIA GPUs from Hopper on (driver 520 and later)", "sm_90", "+ptx78", 20,
-     uint64_t(1) << sm_80 | uint64_t(1) << sm_90},
+     uint64_t(1) << sm_80 | uint64_t(1) << sm_90, true},
 };
 // clang-format on
 
@@ -69,7 +72,7 @@ public:
   llvm::StringRef summary() const override { return variant.summary; }
 
   llvm::LogicalResult lowerKernels(mlir::ModuleOp module) override {
-    return replaceKernels(module);
+    return replaceKernels(module, variant.overlaps);
   }
 
   llvm::FailureOr<CodeBlob> emit(mlir::ModuleOp module,

@@ -38,7 +38,7 @@ struct Stacks {
         return failure();
       weights.push_back(*reader);
       bases.push_back(block.address(operand));
-      batches.emplace_back(block, /*tiles=*/1, kRecords);
+      batches.emplace_back(block, /*tiles=*/1, kRecords, reader->spans());
     }
     for (Value operand : biasOperands)
       biases.push_back(block.address(operand));

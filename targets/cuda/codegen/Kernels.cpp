@@ -7,7 +7,11 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "runtime/schema/device_code.h"
+#include "targets/cuda/codegen/Best.h"
+#include "targets/cuda/codegen/Forms.h"
 #include "targets/cuda/codegen/Lowering.h"
+#include "targets/cuda/codegen/OneRow.h"
+#include "targets/cuda/codegen/Quantizer.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -43,56 +47,235 @@ LogicalResult emit(Block &block, Operation *op) {
       });
 }
 
-// The body of `kernel` as a function that is no kernel yet.
-LogicalResult makeFunction(plan::KernelOp kernel, int64_t threads) {
-  OpBuilder builder(kernel);
-  Location loc = kernel.getLoc();
-  size_t bindings = kernel.getBody().getNumArguments();
-  SmallVector<Type> types(bindings + 1, LLVM::LLVMPointerType::get(builder.getContext()));
-  types.append(2, builder.getI64Type());
-  auto function =
-      func::FuncOp::create(builder, loc, kernel.getSymName(), builder.getFunctionType(types, {}));
-  mlir::Block *entry = function.addEntryBlock();
-  builder.setInsertionPointToStart(entry);
-  KernelBuilder k(builder, loc, FloatAbilities{/*fma=*/true, /*convertsHalf=*/true});
-  auto argument = [&](size_t i) -> Value { return entry->getArgument(i); };
-  KernelFrameBase frame{k, argument(bindings + 1), argument(bindings + 2), {}, {}, {}, {}};
-  for (size_t i = 0; i < bindings; ++i)
-    frame.pointers.push_back(argument(i));
-  auto parameter = [&](int64_t i) { return k.load(k.i64(), k.at(argument(bindings), 8 * i), 8); };
-  frame.tokens = parameter(0);
-  frame.outputs = parameter(1);
-  frame.tiles = parameter(2);
-  Block block(frame, threads);
-  for (Operation &op : kernel.getBody().front())
-    if (failed(emit(block, &op)))
-      return failure();
-  builder.setInsertionPointToEnd(entry);
-  func::ReturnOp::create(builder, loc);
+Forms formsOfKernel(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Forms>(op)
+      .Case<pack::MatmulOp, pack::MatmulHeadsOp, pack::AttentionOp>(
+          [](auto typed) { return formsOf(typed); })
+      .Default([](Operation *) { return Forms(); });
+}
+
+// Ops that call Block::prepare where it suits them.
+bool preparesItself(Operation *op) {
+  return isa<pack::MatmulOp, pack::MatmulHeadsOp, pack::QuantizeOp, pack::AttentionOp,
+             pack::MergeOp>(op);
+}
+
+// A function under construction, no kernel yet: its arguments are the bindings
+// of all `kernels`, then the counts of the step and the range of units.
+struct Function {
+  OpBuilder builder;
+  func::FuncOp function;
+  SmallVector<Value> bindings;
+  Value params, begin, end;
+
+  Function(llvm::StringRef name, ArrayRef<plan::KernelOp> kernels) : builder(kernels.front()) {
+    plan::KernelOp first = kernels.front();
+    size_t count = 0;
+    for (plan::KernelOp kernel : kernels)
+      count += kernel.getBody().getNumArguments();
+    SmallVector<Type> types(count + 1, LLVM::LLVMPointerType::get(builder.getContext()));
+    types.append(2, builder.getI64Type());
+    function =
+        func::FuncOp::create(builder, first.getLoc(), name, builder.getFunctionType(types, {}));
+    mlir::Block *entry = function.addEntryBlock();
+    builder.setInsertionPointToStart(entry);
+    for (size_t i = 0; i < count; ++i)
+      bindings.push_back(entry->getArgument(i));
+    params = entry->getArgument(count);
+    begin = entry->getArgument(count + 1);
+    end = entry->getArgument(count + 2);
+  }
+
+  // With the bindings from `first` on.
+  KernelFrameBase frame(KernelBuilder &k, size_t first, plan::KernelOp kernel) {
+    KernelFrameBase result{k, begin, end, {}, {}, {}, {}};
+    auto mine = ArrayRef(bindings).slice(first, kernel.getBody().getNumArguments());
+    result.pointers.append(mine.begin(), mine.end());
+    // The counts are there before the step's first kernel.
+    auto parameter = [&](int64_t i) -> Value {
+      return LLVM::LoadOp::create(k.builder, k.loc, k.i64(), k.at(params, 8 * i), /*alignment=*/8,
+                                  /*isVolatile=*/false, /*isNonTemporal=*/false,
+                                  /*isInvariant=*/true);
+    };
+    result.tokens = parameter(0);
+    result.outputs = parameter(1);
+    result.tiles = parameter(2);
+    return result;
+  }
+
+  void finish() {
+    builder.setInsertionPointToEnd(&function.getBody().front());
+    func::ReturnOp::create(builder, function.getLoc());
+  }
+};
+
+constexpr FloatAbilities kFloats = {/*fma=*/true, /*convertsHalf=*/true};
+
+// A function with the arguments of `kernel`, that is no kernel yet; `body`
+// writes what its blocks of `threads` threads do.
+LogicalResult makeFunction(plan::KernelOp kernel, llvm::StringRef name, int64_t threads,
+                           bool overlaps, llvm::function_ref<LogicalResult(Block &)> body) {
+  Function function(name, kernel);
+  KernelBuilder k(function.builder, kernel.getLoc(), kFloats);
+  Block block(function.frame(k, 0, kernel), threads, overlaps);
+  if (failed(body(block)))
+    return failure();
+  function.finish();
   return success();
 }
 
-constexpr llvm::StringLiteral kThreads = "nvvm.reqntid";
+std::string formName(llvm::StringRef kernel, size_t number) {
+  return (kernel + "_rows" + llvm::Twine(number)).str();
+}
 
-int64_t launchThreads(LLVM::LLVMFuncOp function) {
-  auto pair = cast<ArrayAttr>((*function.getPassthrough())[0]);
-  return std::stoll(cast<StringAttr>(pair[1]).getValue().str());
+// LLVM's attributes of a function: the only place that stays with it on all the
+// way to the artifact.
+constexpr llvm::StringLiteral kThreads = "nvvm.reqntid", kBlocksAtOnce = "nvvm.minctasm";
+constexpr llvm::StringLiteral kGroups = "izh-groups", kRowsEach = "izh-rows-each",
+                              kLeastRows = "izh-least-rows", kRows = "izh-rows";
+using Numbers = SmallVector<std::pair<llvm::StringRef, int64_t>, 6>;
+using NumbersOf = llvm::StringMap<Numbers>;
+
+// Makes the functions of a kernel; their attributes go to `all`.
+LogicalResult makeFunctions(plan::KernelOp kernel, bool overlaps, NumbersOf &all) {
+  mlir::Block &ops = kernel.getBody().front();
+  auto emitAll = [&](Block &block) {
+    for (Operation &op : ops) {
+      if (!preparesItself(&op))
+        block.prepare();
+      if (failed(emit(block, &op)))
+        return failure();
+    }
+    return success();
+  };
+  std::string name = kernel.getSymName().str();
+  int64_t threads = threadsOf(&ops.front());
+  all[name] = {{kThreads, threads}};
+  if (failed(makeFunction(kernel, name, threads, overlaps, emitAll)))
+    return failure();
+  if (!llvm::hasSingleElement(ops))
+    return success();
+  for (auto [number, form] : llvm::enumerate(formsOfKernel(&ops.front()))) {
+    std::string formed = formName(name, number);
+    all[formed] = {{kThreads, form.threads},     {kBlocksAtOnce, form.together},
+                   {kGroups, form.groups},       {kRowsEach, form.rowsEach},
+                   {kLeastRows, form.leastRows}, {kRows, form.rows}};
+    auto emitForm = [&](Block &block) {
+      block.prepare();
+      return form.emit(block);
+    };
+    if (failed(makeFunction(kernel, formed, form.threads, overlaps, emitForm)))
+      return failure();
+  }
+  return success();
+}
+
+uint32_t numberOf(LLVM::LLVMFuncOp function, llvm::StringRef name) {
+  ArrayAttr all = *function.getPassthrough();
+  for (Attribute one : all) {
+    auto pair = cast<ArrayAttr>(one);
+    if (cast<StringAttr>(pair[0]).getValue() == name)
+      return std::stoul(cast<StringAttr>(pair[1]).getValue().str());
+  }
+  llvm_unreachable("an attribute that every kernel has");
+}
+
+// The product `kernel` for one row; with `prologue` (null for none), the kernel
+// of a `quantize`, it makes its record itself.
+LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::KernelOp prologue,
+                         int64_t threads, bool overlaps) {
+  SmallVector<plan::KernelOp, 2> kernels = {kernel};
+  if (prologue)
+    kernels.push_back(prologue);
+  Function function(name, kernels);
+  KernelBuilder k(function.builder, kernel.getLoc(), kFloats);
+  Block block(function.frame(k, 0, kernel), threads, overlaps);
+  block.oneRow = true;
+  std::optional<Block> before;
+  std::optional<Quantizer> quantizer;
+  if (prologue) {
+    auto quantize = cast<pack::QuantizeOp>(opOf(prologue));
+    auto full = cast<pack::ActType>(quantize.getInto().getType());
+    before.emplace(function.frame(k, block.pointers.size(), prologue), threads,
+                   /*overlaps=*/false);
+    Value record = block.shared(pack::ActLayout(full).stride);
+    for (auto [pointer, argument] :
+         llvm::zip(block.pointers, kernel.getBody().front().getArguments()))
+      if (argument.getType() == full)
+        pointer = record;
+    quantizer.emplace(*before, quantize, full);
+    block.prologue = [&block, &quantizer, record] {
+      quantizer->write(block.k.constI64(0), record);
+      block.barrier();
+    };
+  }
+  if (failed(emit(block, opOf(kernel))))
+    return failure();
+  function.finish();
+  return success();
+}
+
+// Of the module, for packCode: for each dispatch [rows, skipped, kernel's name,
+// prologue, units, at once], as OneRowForm of runtime/schema/device_code.h has them.
+constexpr llvm::StringLiteral kForms = "plan.one_row_forms";
+constexpr llvm::StringLiteral kOverlaps = "plan.overlaps";
+
+// Adds the kernels of the dispatches' other forms, and says what these are.
+// Their attributes go to `all`.
+LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) {
+  std::vector<OneRowForm> forms = chooseOneRowForms(module);
+  if (llvm::none_of(forms, [](const OneRowForm &form) { return form.isOther(); }))
+    return success();
+  SymbolTable symbols(module);
+  auto dispatches = llvm::to_vector(module.getOps<plan::DispatchOp>());
+  auto kernelOf = [&](size_t i) {
+    return symbols.lookup<plan::KernelOp>(dispatches[i].getKernel());
+  };
+  Builder builder(module.getContext());
+  SmallVector<Attribute> list;
+  for (auto [i, form] : llvm::enumerate(forms)) {
+    std::string name;
+    if (form.isProduct) {
+      plan::KernelOp kernel = kernelOf(i), prologue;
+      name = kernel.getSymName().str() + "_one";
+      if (form.prologue >= 0) {
+        prologue = kernelOf(form.prologue);
+        name += "_" + prologue.getSymName().str();
+      }
+      int64_t threads = threadsOf(opOf(kernel));
+      auto [entry, isNew] = all.try_emplace(name, Numbers{{kThreads, threads}});
+      if (isNew && form.atOnce)
+        entry->second.emplace_back(kBlocksAtOnce, form.atOnce);
+      if (isNew && failed(makeOneRow(name, kernel, prologue, threads, overlaps)))
+        return failure();
+    }
+    auto extent = form.rows == pack::RowSet::Tokens ? plan::Extent::Tokens : plan::Extent::Outputs;
+    list.push_back(builder.getArrayAttr(
+        {builder.getI64IntegerAttr(form.isOther() ? int64_t(extent) : 0),
+         builder.getI64IntegerAttr(form.skipped), builder.getStringAttr(name),
+         builder.getI64IntegerAttr(form.prologue + 1), builder.getI64IntegerAttr(form.units),
+         builder.getI64IntegerAttr(form.atOnce)}));
+  }
+  module->setAttr(kForms, builder.getArrayAttr(list));
+  return success();
 }
 
 } // namespace
 
-LogicalResult replaceKernels(ModuleOp module) {
+LogicalResult replaceKernels(ModuleOp module, bool overlaps) {
   module.getContext()
       ->loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
                     scf::SCFDialect, vector::VectorDialect>();
-  llvm::StringMap<int64_t> threads;
+  NumbersOf numbers;
+  if (failed(makeOneRowKernels(module, overlaps, numbers)))
+    return failure();
   for (auto kernel : llvm::make_early_inc_range(module.getOps<plan::KernelOp>())) {
-    int64_t count = threadsOf(&kernel.getBody().front().front());
-    threads[kernel.getSymName()] = count;
-    if (failed(makeFunction(kernel, count)))
+    if (failed(makeFunctions(kernel, overlaps, numbers)))
       return failure();
     kernel.erase();
   }
+  addBest(module, overlaps);
+  numbers[kBestKernel] = {{kThreads, kBestThreads}};
   // What remains of the plan is data for the artifact, not code.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*module.getBody())))
     if (!isa<func::FuncOp, LLVM::GlobalOp>(op))
@@ -102,41 +285,96 @@ LogicalResult replaceKernels(ModuleOp module) {
   if (failed(passes.run(module)))
     return failure();
   Builder builder(module.getContext());
+  module->setAttr(kOverlaps, builder.getBoolAttr(overlaps));
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     function.setCConv(LLVM::cconv::CConv::PTX_Kernel);
-    std::string count = std::to_string(threads.lookup(function.getSymName()));
-    function.setPassthroughAttr(builder.getArrayAttr({builder.getStrArrayAttr({kThreads, count})}));
+    // Branches through tables are PTX of a newer version than ours.
+    SmallVector<Attribute> pairs = {builder.getStrArrayAttr({"no-jump-tables", "true"})};
+    for (auto [name, number] : numbers.lookup(function.getSymName()))
+      pairs.push_back(builder.getStrArrayAttr({name, std::to_string(number)}));
+    function.setPassthroughAttr(builder.getArrayAttr(pairs));
   }
   return success();
 }
 
-FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std::string> order) {
-  CodeBlob blob;
-  auto append = [&](const void *data, size_t size) {
-    auto *bytes = static_cast<const uint8_t *>(data);
-    size_t at = blob.bytes.size();
-    blob.bytes.insert(blob.bytes.end(), bytes, bytes + size);
+namespace {
+
+// The bytes of a code section, piece by piece.
+struct Section {
+  std::vector<uint8_t> bytes;
+
+  size_t append(const void *data, size_t size) {
+    auto *begin = static_cast<const uint8_t *>(data);
+    size_t at = bytes.size();
+    bytes.insert(bytes.end(), begin, begin + size);
     return at;
-  };
-  using izh::schema::DeviceCode, izh::schema::DeviceKernel;
-  size_t names = sizeof(DeviceCode) + order.size() * sizeof(DeviceKernel), size = names;
-  for (const std::string &name : order)
-    size += name.size() + 1;
-  DeviceCode code = {size, text.size() + 1};
-  append(&code, sizeof(code));
-  for (const std::string &name : order) {
-    auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
-    if (!function)
-      return module.emitError("has no kernel ") << name;
-    // All arguments but params, begin and end.
-    DeviceKernel kernel = {uint32_t(names), uint32_t(launchThreads(function)),
-                           uint32_t(function.getNumArguments() - 3), 0};
-    blob.entries.push_back(append(&kernel, sizeof(kernel)));
-    names += name.size() + 1;
   }
-  for (const std::string &name : order)
-    append(name.c_str(), name.size() + 1);
-  append(text.str().c_str(), text.size() + 1);
+  size_t text(llvm::StringRef value) { return append(value.str().c_str(), value.size() + 1); }
+  template <typename Record> size_t record(const Record &value) {
+    bytes.resize(llvm::alignTo(bytes.size(), alignof(Record)));
+    return append(&value, sizeof(value));
+  }
+};
+
+} // namespace
+
+FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std::string> order) {
+  using izh::schema::DeviceCode, izh::schema::DeviceForm, izh::schema::DeviceKernel,
+      izh::schema::OneRowForm;
+  Section section;
+  DeviceCode code = {};
+  section.record(code);
+  llvm::StringMap<uint32_t> kernels;
+  // The record of a kernel, with its forms behind it; 0 if there is none of that
+  // name.
+  auto kernelOf = [&](llvm::StringRef name) -> uint32_t {
+    auto [entry, isNew] = kernels.try_emplace(name, 0);
+    SmallVector<LLVM::LLVMFuncOp> functions;
+    auto find = [&](llvm::StringRef one) { return module.lookupSymbol<LLVM::LLVMFuncOp>(one); };
+    for (auto one = find(name); one; one = find(formName(name, functions.size() - 1)))
+      functions.push_back(one);
+    if (!isNew || functions.empty())
+      return entry->second;
+    SmallVector<uint32_t> names;
+    for (LLVM::LLVMFuncOp function : functions)
+      names.push_back(section.text(function.getSymName()));
+    // All arguments but params, begin and end.
+    DeviceKernel kernel = {names[0], numberOf(functions[0], kThreads),
+                           uint32_t(functions[0].getNumArguments() - 3),
+                           uint32_t(functions.size() - 1)};
+    entry->second = section.record(kernel);
+    for (size_t i = 1; i < functions.size(); ++i) {
+      auto number = [&](llvm::StringRef name) { return numberOf(functions[i], name); };
+      section.record(DeviceForm{names[i], number(kThreads), number(kGroups), number(kRowsEach),
+                                number(kLeastRows), number(kRows)});
+    }
+    return entry->second;
+  };
+  CodeBlob blob;
+  for (const std::string &name : order) {
+    blob.entries.push_back(kernelOf(name));
+    if (blob.entries.back() == 0)
+      return module.emitError("has no kernel ") << name;
+  }
+  code.best_offset = kernelOf(kBestKernel);
+  std::vector<OneRowForm> forms;
+  if (auto list = module->getAttrOfType<ArrayAttr>(kForms))
+    for (auto form : list.getAsRange<ArrayAttr>()) {
+      auto number = [&](size_t i) { return uint32_t(cast<IntegerAttr>(form[i]).getInt()); };
+      llvm::StringRef name = cast<StringAttr>(form[2]).getValue();
+      forms.push_back({number(0), number(1), name.empty() ? 0 : kernelOf(name), number(3),
+                       number(4), number(5)});
+    }
+  for (const OneRowForm &form : forms) {
+    size_t at = section.record(form);
+    code.one_rows_offset = code.one_rows_offset ? code.one_rows_offset : at;
+  }
+  auto overlaps = module->getAttrOfType<BoolAttr>(kOverlaps);
+  code.overlaps = overlaps && overlaps.getValue();
+  code.text_offset = section.text(text);
+  code.text_size = text.size() + 1;
+  std::memcpy(section.bytes.data(), &code, sizeof(code));
+  blob.bytes = std::move(section.bytes);
   return blob;
 }
 

@@ -9,8 +9,9 @@
 namespace izhc::cuda {
 
 // Replaces every plan.kernel by a kernel of LLVM's dialect with the arguments
-// that runtime/schema/device_code.h gives.
-llvm::LogicalResult replaceKernels(mlir::ModuleOp module);
+// that runtime/schema/device_code.h gives, and adds those of other forms of the
+// module's dispatches. `overlaps`: as there.
+llvm::LogicalResult replaceKernels(mlir::ModuleOp module, bool overlaps);
 
 // The section for the kernels `order` of a module that replaceKernels has
 // treated and whose assembly text is `text`.

@@ -1,8 +1,9 @@
 // `matmul_heads`: a block computes the rows of a group of heads, then a warp
 // finishes each head: norm, rotation, and the place where attention reads it.
 
-#include "targets/cuda/codegen/Cache.h"
+#include "targets/cuda/codegen/HeadFinish.h"
 #include "targets/cuda/codegen/Lowering.h"
+#include "targets/cuda/codegen/PairProducts.h"
 #include "targets/cuda/codegen/RowBatch.h"
 #include <numeric>
 
@@ -20,71 +21,24 @@ struct HeadsEmitter {
   pack::MatmulHeadsOp op;
   KernelBuilder &k;
   int64_t dim, groupRows, groupHeads;
-  Cache cache;
+  HeadFinish finisher;
   RowBatch batch;
   Value heads; // dim floats a warp, of the head that it finishes
 
   HeadsEmitter(Block &block, pack::MatmulHeadsOp op)
       : block(block), op(op), k(block.k), dim(op.getHeadDim()), groupRows(std::lcm(dim, kTile)),
-        groupHeads(groupRows / dim), cache(block, cast<pack::KvType>(op.getCache().getType())),
-        batch(block, groupRows / kTile, kRecords),
+        groupHeads(groupRows / dim), finisher(block, op),
+        batch(block, groupRows / kTile, kRecords,
+              Spans(cast<pack::ActType>(op.getAct().getType()).getWidth())),
         heads(k.at(block.shared(4 * dim * block.warps()), k.mul(block.warp, 4 * dim))) {}
-
-  void normalize(Value weight) {
-    Value squares = k.loop(block.lane, k.constI64(dim), k.constI64(kWarp), {k.zero(k.f32())},
-                           [&](Value i, ArrayRef<Value> carried) {
-                             Value x = loadFloat(k, heads, i);
-                             return Block::Values{k.mulAdd(x, x, carried[0])};
-                           })[0];
-    Value factor =
-        normFactor(k, block.warpSum(squares), dim, op.getEps().convertToFloat(), /*factor=*/1);
-    block.forLanes(dim, [&](Value i) {
-      Value x = k.mul(loadFloat(k, heads, i), factor);
-      storeFloat(k, k.mul(x, loadFloat(k, weight, i)), heads, i);
-    });
-    block.syncWarp();
-  }
-
-  void rotate(Value token) {
-    int64_t pairs = op.getRotary() / 2;
-    Value table = block.rowOf(op.getTable(), token);
-    bool halves = op.getRope() == pack::RopeStyle::Halves;
-    block.forLanes(pairs, [&](Value i) {
-      Value first = halves ? i : k.mul(i, 2);
-      Value second = k.add(first, halves ? pairs : 1);
-      Value a = loadFloat(k, heads, first), b = loadFloat(k, heads, second);
-      Value cos = loadFloat(k, table, i), sin = loadFloat(k, table, k.add(i, pairs));
-      storeFloat(k, k.sub(k.mul(a, cos), k.mul(b, sin)), heads, first);
-      storeFloat(k, k.add(k.mul(b, cos), k.mul(a, sin)), heads, second);
-    });
-    block.syncWarp();
-  }
-
-  void storeQuery(Value token, Value number) {
-    Value to = k.at(block.rowOf(op.getQueries(), token), k.mul(number, 4 * dim));
-    block.forLanes(dim, [&](Value i) { storeFloat(k, cache.turned(heads, dim, i), to, i); });
-  }
 
   // Head `inGroup` of the group of matrix `matrix` that begins with `firstHead`.
   void finish(size_t matrix, Value firstHead, Value inGroup, Value record, Value token) {
-    Value number = k.add(firstHead, inGroup), firstRow = k.mul(inGroup, dim);
-    Value bias = op.getBiases().empty() ? Value() : block.address(op.getBiases()[matrix]);
-    block.forLanes(dim, [&](Value i) {
-      Value y = batch.product(record, k.add(firstRow, i));
-      if (bias)
-        y = k.add(y, loadFloat(k, bias, k.add(k.mul(number, dim), i)));
-      storeFloat(k, y, heads, i);
-    });
+    Value firstRow = k.mul(inGroup, dim);
+    block.forLanes(
+        dim, [&](Value i) { storeFloat(k, batch.product(record, k.add(firstRow, i)), heads, i); });
     block.syncWarp();
-    if (Value norm = matrix == 0 ? op.getQNorm() : matrix == 1 ? op.getKNorm() : Value())
-      normalize(block.address(norm));
-    if (matrix < 2 && op.getRope() != pack::RopeStyle::None)
-      rotate(token);
-    if (matrix == 0)
-      storeQuery(token, number);
-    else
-      cache.store(matrix == 1, block.address(op.getCache()), number,
-                  loadIndex(k, block.address(op.getSlots()), token), heads);
+    finisher.finish(matrix, k.add(firstHead, inGroup), token, heads);
     block.syncWarp();
   }
 
@@ -124,6 +78,11 @@ struct HeadsEmitter {
 } // namespace
 
 LogicalResult emitMatmulHeads(Block &block, pack::MatmulHeadsOp op) {
+  if (isPaired(op)) {
+    emitPairedHeads(block, op);
+    return success();
+  }
+  block.prepare();
   KernelBuilder &k = block.k;
   HeadsEmitter emitter(block, op);
   auto act = cast<pack::ActType>(op.getAct().getType());

@@ -1,7 +1,9 @@
 // Products of activations with encoded matrices: `matmul` and `head_matmul`,
 // one tile of 16 rows a block.
 
+#include "targets/cuda/codegen/Epilogue.h"
 #include "targets/cuda/codegen/Lowering.h"
+#include "targets/cuda/codegen/PairProducts.h"
 #include "targets/cuda/codegen/RowBatch.h"
 
 namespace izhc::cuda {
@@ -21,32 +23,6 @@ void forBatches(KernelBuilder &k, Value rows, llvm::function_ref<void(Value, int
       [&] { k.loop(k.constI64(0), rows, kRecords, [&](Value first) { body(first, kRecords); }); });
 }
 
-// Row `row` of `rows` or, where that is beyond them, the last.
-Value recordAt(Block &block, Value act, Value row, Value rows) {
-  KernelBuilder &k = block.k;
-  auto type = cast<pack::ActType>(act.getType());
-  Value there = k.min(row, k.add(rows, -1));
-  return k.at(block.address(act), k.mul(there, pack::ActLayout(type).stride));
-}
-
-// What goes to `place` for the sum `y`, and `up` where the epilogue is gated.
-Value epilogue(KernelBuilder &k, pack::MatmulOp op, Value y, Value up, Value place) {
-  Value scale = k.constFloat(k.f32(), op.getScale().convertToFloat());
-  switch (op.getEpilogue()) {
-  case pack::Epilogue::Store:
-    return k.mul(y, scale);
-  case pack::Epilogue::Add:
-    return k.add(k.load(k.f32(), place, 4), k.mul(y, scale));
-  case pack::Epilogue::SiluGate:
-    return k.mul(k.silu(y), up);
-  case pack::Epilogue::GeluGate:
-    return k.mul(k.gelu(y), up);
-  case pack::Epilogue::SoftCap:
-    return k.mul(scale, k.tanh(k.div(y, scale)));
-  }
-  return y;
-}
-
 struct MatmulEmitter {
   Block &block;
   pack::MatmulOp op;
@@ -61,7 +37,7 @@ struct MatmulEmitter {
       : block(block), op(op), k(block.k), act(cast<pack::ActType>(op.getAct().getType())),
         rows(block.rows(op.getRowSet())) {
     for (int64_t i = 0; i < (pack::isGated(op.getEpilogue()) ? 2 : 1); ++i)
-      batches.emplace_back(block, /*tiles=*/1, kRecords);
+      batches.emplace_back(block, /*tiles=*/1, kRecords, Spans(act.getWidth()));
   }
 
   LogicalResult init() {
@@ -88,7 +64,7 @@ struct MatmulEmitter {
     forBatches(k, rows, [&](Value first, int64_t count) {
       SmallVector<Value> records;
       for (int64_t i = 0; i < count; ++i)
-        records.push_back(recordAt(block, op.getAct(), k.add(first, i), rows));
+        records.push_back(actRecord(block, op.getAct(), k.add(first, i), rows));
       for (size_t i = 0; i < batches.size(); ++i) {
         Value address = k.at(bases[matrix + i], k.mul(tile, weights[matrix + i].tileBytes()));
         batches[i].compute(weights[matrix + i], address, k.constI64(1), records, act);
@@ -107,7 +83,7 @@ struct MatmulEmitter {
       Value y = sum(matrix, 0, record, inTile, row);
       Value up = batches.size() == 2 ? sum(matrix + 1, 1, record, inTile, row) : y;
       Value place = k.at(block.rowOf(op.getInto(), token), k.mul(k.add(row, firstRow), 4));
-      k.store(epilogue(k, op, y, up, place), place, 4);
+      k.store(matmulResult(k, op, y, up, place), place, 4);
     });
   }
 
@@ -132,6 +108,11 @@ struct MatmulEmitter {
 } // namespace
 
 LogicalResult emitMatmul(Block &block, pack::MatmulOp op) {
+  if (isPaired(op)) {
+    emitPairedMatmul(block, op);
+    return success();
+  }
+  block.prepare();
   MatmulEmitter emitter(block, op);
   if (failed(emitter.init()))
     return failure();
@@ -147,7 +128,7 @@ LogicalResult emitHeadMatmul(Block &block, pack::HeadMatmulOp op) {
   if (!weights || !weights->takes(op, act))
     return failure();
   int64_t heads = type.getCount();
-  RowBatch batch(block, /*tiles=*/1, kRecords);
+  RowBatch batch(block, /*tiles=*/1, kRecords, weights->spans());
   Value head = k.div(block.unit, weights->tiles()), tile = k.rem(block.unit, weights->tiles());
   Value address = k.add(k.mul(head, weights->matrixBytes()), k.mul(tile, weights->tileBytes()));
   address = k.at(block.address(op.getWeight()), address);
@@ -156,7 +137,7 @@ LogicalResult emitHeadMatmul(Block &block, pack::HeadMatmulOp op) {
     SmallVector<Value> acts;
     for (int64_t i = 0; i < count; ++i)
       acts.push_back(
-          recordAt(block, op.getAct(), k.add(k.mul(k.add(first, i), heads), head), records));
+          actRecord(block, op.getAct(), k.add(k.mul(k.add(first, i), heads), head), records));
     batch.compute(*weights, address, k.constI64(1), acts, act);
     block.forThreads(count * kTile, [&](Value i) {
       Value inTile = k.rem(i, kTile), record = k.div(i, kTile), token = k.add(first, record);

@@ -10,11 +10,13 @@ namespace izhc::cuda {
 class RowBatch {
 public:
   using Value = mlir::Value;
+  using Values = KernelBuilder::Values;
 
   // For up to `tiles` tiles and `records` records at a time.
-  RowBatch(Block &block, int64_t tiles, int64_t records)
+  RowBatch(Block &block, int64_t tiles, int64_t records, Spans spans)
       : block(block), k(block.k), tiles(tiles), parts(std::max<int64_t>(1, block.warps() / tiles)),
-        sums(block.shared(4 * parts * records * rows())) {}
+        slots(parts == 1 ? 1 : spans.count()), spans(spans),
+        sums(block.shared(4 * slots * records * rows())) {}
 
   int64_t rows() const { return tiles * PackedLayout::kTileRows; }
 
@@ -28,12 +30,15 @@ public:
   void release() { block.barrier(); }
 
 private:
-  Value place(Value part, Value record, Value row);
+  Value place(Value slot, Value record, Value row);
+  void keep(const Values &found, Value slot, Value row, Value condition);
 
   Block &block;
   KernelBuilder &k;
-  int64_t tiles, parts;
-  Value sums; // [record][part][row]
+  // Warps that share a tile; where there are several, sums of spans have slots.
+  int64_t tiles, parts, slots;
+  Spans spans;
+  Value sums; // [record][slot][row]
 };
 
 } // namespace izhc::cuda

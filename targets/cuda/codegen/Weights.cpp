@@ -164,25 +164,7 @@ Value Weights::codes(const Run &run, int64_t i) const {
     word = k.shl(word, plane.shift);
     result = result ? k.orBits(result, word) : word;
   }
-  return format.codebook.empty() ? result : lookUp(result);
-}
-
-// Bytes 0..15 to the entries of the codebook: a permutation chooses among eight.
-Value Weights::lookUp(Value numbers) const {
-  Value table[4];
-  for (int64_t i = 0; i < 4; ++i) {
-    uint32_t word = 0;
-    for (int64_t j = 0; j < 4; ++j)
-      word |= uint32_t(uint8_t(format.codebook[4 * i + j])) << 8 * j;
-    table[i] = k.constInt(k.i32(), int32_t(word));
-  }
-  Value nibbles = k.orBits(numbers, k.shrU(numbers, 4));
-  Value selector = k.orBits(k.andBits(nibbles, 0xff), k.andBits(k.shrU(nibbles, 8), 0xff00));
-  selector = k.andBits(selector, 0x7777);
-  Value low = block.permute(table[0], table[1], selector);
-  Value high = block.permute(table[2], table[3], selector);
-  Value isHigh = k.mul(k.andBits(k.shrU(numbers, 3), 0x01010101), 255);
-  return k.orBits(k.andBits(high, isHigh), k.andBits(low, k.xorBits(isHigh, -1)));
+  return format.codebook.empty() ? result : block.lookUp(format.codebook, result);
 }
 
 Value Weights::plainCode(Value four, int64_t j) const {
@@ -191,13 +173,15 @@ Value Weights::plainCode(Value four, int64_t j) const {
   return k.add(code, -zeroPoint());
 }
 
-Value Weights::weight(const Run &run, Value code) const {
-  Value factor = run.sub ? k.mul(run.scale, k.intToFloat(run.sub)) : run.scale;
-  Value value = k.mul(factor, k.intToFloat(code));
+Value Weights::factor(const Run &run) const {
+  return run.sub ? k.mul(run.scale, k.intToFloat(run.sub)) : run.scale;
+}
+
+Value Weights::minimum(const Run &run) const {
   if (!run.min)
-    return value;
+    return {};
   Value min = run.subMin ? k.mul(run.min, k.intToFloat(run.subMin)) : run.min;
-  return format.subtractMin ? k.sub(value, min) : k.add(value, min);
+  return format.subtractMin ? k.neg(min) : min;
 }
 
 void Weights::decode(Value tile, Value row, Value index,
@@ -205,11 +189,37 @@ void Weights::decode(Value tile, Value row, Value index,
   if (isFloat())
     return body(index, floatWeight(tile, row, index));
   Run r = run(tile, row, index);
+  Value w = factor(r), m = minimum(r);
   for (int64_t i = 0; i < runWeights(); i += 4) {
     Value four = codes(r, i);
-    for (int64_t j = 0; j < 4; ++j)
-      body(k.add(r.first, i + j), weight(r, plainCode(four, j)));
+    for (int64_t j = 0; j < 4; ++j) {
+      Value weight = k.mul(w, k.intToFloat(plainCode(four, j)));
+      body(k.add(r.first, i + j), m ? k.add(weight, m) : weight);
+    }
   }
+}
+
+bool Weights::hasByteCodes(pack::WeightType type) {
+  const FormatSpec *format = findFormat(type.getFormat().getValue());
+  if (!format || format->kind != ElementKind::Quantized)
+    return false;
+  return format->grid || format->signedCodes || mostCode(*format) <= 127;
+}
+
+Weights::Bytes Weights::bytes(Value tile, Value row, Value index) const {
+  Run r = run(tile, row, index);
+  Bytes bytes = {{}, factor(r), minimum(r)};
+  // With its highest bit set, no byte borrows from the next.
+  Value high = k.constInt(k.i32(), int32_t(0x80808080));
+  for (int64_t i = 0; i < runWeights(); i += 4) {
+    Value four = codes(r, i);
+    if (zeroPoint()) {
+      four = k.sub(k.orBits(four, high), k.constInt(k.i32(), 0x01010101 * zeroPoint()));
+      four = k.xorBits(four, int32_t(0x80808080));
+    }
+    bytes.codes.push_back(four);
+  }
+  return bytes;
 }
 
 bool Weights::takes(Operation *op, pack::ActType act) const {
@@ -219,21 +229,6 @@ bool Weights::takes(Operation *op, pack::ActType act) const {
   return false;
 }
 
-Weights::Values Weights::dotFloats(Value tile, Value row, Value part, int64_t parts,
-                                   llvm::ArrayRef<Value> records) const {
-  Values zeros(records.size(), k.zero(k.f32()));
-  return k.loop(part, k.constI64(runs()), k.constI64(parts), zeros,
-                [&](Value index, llvm::ArrayRef<Value> carried) {
-                  Values sums(carried.begin(), carried.end());
-                  decode(tile, row, index, [&](Value i, Value weight) {
-                    for (auto [sum, record] : llvm::zip(sums, records))
-                      sum = k.mulAdd(weight, loadFloat(k, record, i), sum);
-                  });
-                  return sums;
-                });
-}
-
-// What one step of the activations' codes means at weight `first`.
 Value Weights::actScale(Value record, Value first, pack::ActType act) const {
   pack::ActLayout fields(act);
   Value scales = k.at(record, fields.scales);
@@ -253,8 +248,9 @@ Value Weights::sumOf(const Run &run, Value record, int64_t field, int64_t codes,
   return k.load(type, k.at(k.at(record, field), k.mul(k.div(run.first, codes), 4)), 4);
 }
 
-Value Weights::dotRun(const Run &run, llvm::ArrayRef<Value> codes, Value record,
-                      pack::ActType act) const {
+// `sum` with the term of the run.
+Value Weights::addRun(const Run &run, llvm::ArrayRef<Value> codes, Value record, pack::ActType act,
+                      Value sum) const {
   pack::ActLayout fields(act);
   // -zeroPoint * sum(codes), and scale * sum(codes), if the record has them.
   Value corrected, scaled;
@@ -269,8 +265,8 @@ Value Weights::dotRun(const Run &run, llvm::ArrayRef<Value> codes, Value record,
     scaled = sumOf(run, record, fields.sums, 32, k.f32());
   bool needsSum = (zeroPoint() && !corrected) || (run.min && !scaled);
 
-  Value ones = k.constInt(k.i32(), 0x01010101), sum = k.zero(k.i32());
-  Value products = corrected ? corrected : sum;
+  Value ones = k.constInt(k.i32(), 0x01010101), all = k.zero(k.i32());
+  Value products = corrected ? corrected : all;
   for (size_t i = 0; i < codes.size(); i += 4) {
     Value at = k.at(k.at(record, fields.codes), k.add(run.first, int64_t(4 * i)));
     Value sixteen = k.load(k.vec(4, k.i32()), at, 16);
@@ -278,45 +274,44 @@ Value Weights::dotRun(const Run &run, llvm::ArrayRef<Value> codes, Value record,
       Value four = k.extract(sixteen, j);
       products = block.dot4(products, codes[i + j], four, signedCodes());
       if (needsSum)
-        sum = block.dot4(sum, ones, four, /*signedCodes=*/true);
+        all = block.dot4(all, ones, four, /*signedCodes=*/true);
     }
   }
   if (zeroPoint() && !corrected)
-    products = k.sub(products, k.mul(sum, zeroPoint()));
-  auto times = [&](Value sum, Value sub) { return k.intToFloat(sub ? k.mul(sum, sub) : sum); };
+    products = k.sub(products, k.mul(all, zeroPoint()));
   Value scale = actScale(record, run.first, act);
-  Value total = k.mul(k.mul(run.scale, times(products, run.sub)), scale);
+  sum = k.mulAdd(k.mul(factor(run), k.intToFloat(products)), scale, sum);
   if (!run.min)
-    return total;
-  Value minimum;
-  if (scaled) {
-    Value factor = run.subMin ? k.mul(run.min, k.intToFloat(run.subMin)) : run.min;
-    minimum = k.mul(factor, scaled);
-    // There the sums are in units of the group's step.
-    if (act.getKind() == pack::ActKind::Block256)
-      minimum = k.mul(minimum, loadFloat(k, k.at(record, fields.scales), k.div(run.first, 256)));
-  } else {
-    minimum = k.mul(k.mul(run.min, times(sum, run.subMin)), scale);
-  }
-  return format.subtractMin ? k.sub(total, minimum) : k.add(total, minimum);
+    return sum;
+  // There the sums are in units of the group's step.
+  if (scaled && act.getKind() == pack::ActKind::Block256)
+    scaled = k.mul(scaled, loadFloat(k, k.at(record, fields.scales), k.div(run.first, 256)));
+  return k.mulAdd(minimum(run), scaled ? scaled : k.mul(k.intToFloat(all), scale), sum);
 }
 
-Weights::Values Weights::dot(Value tile, Value row, Value part, int64_t parts,
-                             llvm::ArrayRef<Value> records, pack::ActType act) const {
-  if (act.getKind() == pack::ActKind::F32)
-    return dotFloats(tile, row, part, parts, records);
+Weights::Values Weights::dot(Value tile, Value row, Value span, llvm::ArrayRef<Value> records,
+                             pack::ActType act) const {
   Values zeros(records.size(), k.zero(k.f32()));
-  return k.loop(part, k.constI64(runs()), k.constI64(parts), zeros,
-                [&](Value index, llvm::ArrayRef<Value> carried) {
-                  Run r = run(tile, row, index);
-                  Values all;
-                  for (int64_t i = 0; i < runWeights(); i += 4)
-                    all.push_back(codes(r, i));
-                  Values sums;
-                  for (auto [sum, record] : llvm::zip(carried, records))
-                    sums.push_back(k.add(sum, dotRun(r, all, record, act)));
-                  return sums;
-                });
+  int64_t each = spans().columnsEach() / runWeights();
+  Value first = k.mul(span, each), end = k.min(k.add(first, each), k.constI64(runs()));
+  bool floats = act.getKind() == pack::ActKind::F32;
+  return k.loop(first, end, k.constI64(1), zeros, [&](Value index, llvm::ArrayRef<Value> carried) {
+    Values sums(carried.begin(), carried.end());
+    if (floats) {
+      decode(tile, row, index, [&](Value i, Value weight) {
+        for (auto [sum, record] : llvm::zip(sums, records))
+          sum = k.mulAdd(weight, loadFloat(k, record, i), sum);
+      });
+      return sums;
+    }
+    Run r = run(tile, row, index);
+    Values all;
+    for (int64_t i = 0; i < runWeights(); i += 4)
+      all.push_back(codes(r, i));
+    for (auto [sum, record] : llvm::zip(sums, records))
+      sum = addRun(r, all, record, act, sum);
+    return sums;
+  });
 }
 
 } // namespace izhc::cuda

@@ -7,6 +7,7 @@
 #include "compiler/formats/PackedLayout.h"
 #include "dialects/pack/ActLayout.h"
 #include "targets/cuda/codegen/Block.h"
+#include "targets/cuda/codegen/Spans.h"
 #include <optional>
 
 namespace izhc::cuda {
@@ -19,6 +20,7 @@ public:
   // Fails with a diagnostic at `op` where the format is not known.
   static std::optional<Weights> of(mlir::Operation *op, Block &block, mlir::Type type);
 
+  pack::WeightType weightType() const { return type; }
   int64_t rows() const { return type.getRows(); }
   int64_t tiles() const { return (rows() + PackedLayout::kTileRows - 1) / PackedLayout::kTileRows; }
   int64_t tileBytes() const { return layout.tileBytes(type.getCols()); }
@@ -27,10 +29,11 @@ public:
   // Whether products with records of `act` exist; else emits a diagnostic.
   bool takes(mlir::Operation *op, pack::ActType act) const;
 
-  // The products of row `row` of a tile with each record, of part number `part`
-  // of `parts` of the columns only. All i64.
-  Values dot(Value tile, Value row, Value part, int64_t parts, llvm::ArrayRef<Value> records,
+  // The sum of span number `span` of row `row` of a tile with each record. All
+  // i64.
+  Values dot(Value tile, Value row, Value span, llvm::ArrayRef<Value> records,
              pack::ActType act) const;
+  Spans spans() const { return Spans(type.getCols()); }
 
   // Number of the runs of weights of a row, and a run's weights.
   int64_t runs() const { return isFloat() ? type.getCols() : type.getCols() / runWeights(); }
@@ -38,6 +41,20 @@ public:
   // Decodes run `index` of a row: body(i, weight) for i in the whole row.
   void decode(Value tile, Value row, Value index,
               llvm::function_ref<void(Value i, Value weight)> body) const;
+
+  // A run as signed bytes, four codes a word, the zero point subtracted, and w
+  // and m of Spans.h; m is null without minima.
+  struct Bytes {
+    Values codes;
+    Value factor, minimum;
+  };
+  Bytes bytes(Value tile, Value row, Value index) const;
+  // Whether codes less the zero point fit into signed bytes.
+  static bool hasByteCodes(pack::WeightType type);
+  bool hasMinima() const { return format.hasMin; }
+
+  // What one step of the activations' codes means at column `first`.
+  Value actScale(Value record, Value first, pack::ActType act) const;
 
 private:
   // Weights of a row that share all scales: weight i is
@@ -65,14 +82,13 @@ private:
   Value half(const Run &run, int64_t first, int64_t second) const;
   // Codes i .. i + 3 of the run as bytes; i is a multiple of 4.
   Value codes(const Run &run, int64_t i) const;
-  Value lookUp(Value numbers) const;
   Value plainCode(Value four, int64_t j) const; // as i32, zero point subtracted
-  Value weight(const Run &run, Value code) const;
-  Values dotFloats(Value tile, Value row, Value part, int64_t parts,
-                   llvm::ArrayRef<Value> records) const;
+  // w and m of Spans.h; null without minima.
+  Value factor(const Run &run) const;
+  Value minimum(const Run &run) const;
   Value sumOf(const Run &run, Value record, int64_t field, int64_t codes, mlir::Type type) const;
-  Value dotRun(const Run &run, llvm::ArrayRef<Value> codes, Value record, pack::ActType act) const;
-  Value actScale(Value record, Value first, pack::ActType act) const;
+  Value addRun(const Run &run, llvm::ArrayRef<Value> codes, Value record, pack::ActType act,
+               Value sum) const;
 
   Block &block;
   KernelBuilder &k;

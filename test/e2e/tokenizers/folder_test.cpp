@@ -70,6 +70,8 @@ TEST(FolderTokenizerTest, TokensTakeTheBlanksBesideThem) {
   FolderTokenizer t(files);
   ASSERT_EQ(t.refusal, "");
   EXPECT_EQ(t.encode("a \n<l> b<r>\t a <r>  "), (Ids{0, 3, 2, 1, 4, 0, 2, 4}));
+  // All white space of Unicode.
+  EXPECT_EQ(t.encode("a\u2003\u00a0<l>b<r>\u3000\u0085a"), (Ids{0, 3, 1, 4, 0}));
 }
 
 TEST(FolderTokenizerTest, CutsByThePatternOfTheFile) {
@@ -140,7 +142,7 @@ TEST(FolderTokenizerTest, RefusesStepsThatItDoesNotKnow) {
 // A value of another kind is no reason to go by a default.
 TEST(FolderTokenizerTest, RefusesValuesOfAnotherKind) {
   EXPECT_THAT(refusalOf(byteLevelJson(R"({"type": "ByteLevel", "use_regex": "no"})")),
-              HasSubstr("'pre_tokenizer.use_regex' is 'no', expected true or false"));
+              HasSubstr("'use_regex' is 'no', expected true or false"));
   FolderFiles files;
   files.add("tokenizer.json", byteLevelJson(kDigitsThenBytes))
       .add("generation_config.json", R"({"eos_token_id": [10, "11"]})");

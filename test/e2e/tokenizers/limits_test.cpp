@@ -110,11 +110,11 @@ TEST(LimitsTest, PatternsThatNoTableFollowsAreRefused) {
 
 TEST(LimitsTest, SpecialTokensThatStartAlike) {
   std::string added =
-      list(60, [](size_t i) { return addedToken(10 + i, std::string(i + 1, 'a')); });
-  Ids ids = encodeInTime(bytesJson(kBytes, added), repeat("a", 60 * 1000 + 7));
+      list(60, [](size_t i) { return addedToken(10 + i, std::string(i + 2, 'a')); });
+  Ids ids = encodeInTime(bytesJson(kBytes, added), repeat("a", 61 * 1000 + 7));
   EXPECT_EQ(ids.size(), 1001u);
   EXPECT_EQ(ids.front(), 69);
-  EXPECT_EQ(ids.back(), 16);
+  EXPECT_EQ(ids.back(), 15);
   added =
       list(20, [](size_t i) { return addedToken(10 + i, std::string(250, 'a') + char('b' + i)); });
   EXPECT_EQ(encodeInTime(bytesJson(kBytes, added), repeat("a")).size(), kTextBytes);
@@ -143,7 +143,9 @@ TEST(LimitsTest, TokensThatTakeTooLongToLookForAreRefused) {
     EXPECT_THAT(refusalOf(json), HasSubstr("at most 256 bytes"));
   for (const std::string &json :
        {unigramJson(list(200, piece)), wordsJson(list(200, word), 1000000),
-        bytesJson(kBytes, list(200, [&](size_t i) { return addedToken(10 + i, chain(i)); }))})
+        bytesJson(kBytes, list(200, [&](size_t i) {
+                    return addedToken(10 + i, std::string(i + 1, '<'));
+                  }))})
     EXPECT_THAT(refusalOf(json), HasSubstr("more than 128 tokens are the start"));
   // The most that is allowed.
   std::string longest = R"(, [")" + std::string(256, 'a') + R"(", -1])";

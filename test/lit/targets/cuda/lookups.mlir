@@ -9,7 +9,7 @@
 // CHECK-LABEL: .visible .entry codebook(
 // CHECK: prmt.b32
 // CHECK: prmt.b32
-// CHECK: dp4a.s32.s32
+// CHECK: mma.sync.aligned.m16n8k32
 plan.kernel @codebook(%a: !a, %w: !w, %o: memref<?x16xf32>) {
   pack.matmul %a weights(%w) into %o : (!a, !w, memref<?x16xf32>) -> ()
 }

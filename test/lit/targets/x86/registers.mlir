@@ -3,6 +3,7 @@
 // RUN: izh-opt %s -o %t --izh-print-assembly=target=avxvnni | FileCheck %s --check-prefix=AVX2
 // RUN: izh-opt %s -o %t --izh-print-assembly=target=avx512vnni | FileCheck %s --check-prefix=AVX512
 // RUN: izh-opt %s -o %t --izh-print-assembly=target=avx512bf16 | FileCheck %s --check-prefix=BF16
+// RUN: izh-opt %s -o %t --izh-print-assembly=target=avx512fp16 | FileCheck %s --check-prefix=FP16
 
 // No kernel of a variant uses registers or conversions that its machines lack,
 // and none calls a function.
@@ -50,6 +51,13 @@
 // BF16: vdpbf16ps
 // BF16-NOT: call
 // BF16-LABEL: quantize:
+
+// FP16-NOT: call
+// FP16-LABEL: attention:
+// FP16-NOT: call
+// FP16: vfmadd{{.*}}ph{{.*}}%zmm
+// FP16-NOT: call
+// FP16-LABEL: quantize:
 
 plan.kernel @attention(%q: !q, %c: !kv, %t: memref<?xi32>, %p: memref<?xi32>, %o: !q) {
   pack.attention %q cache %c tiles %t pages %p into %o

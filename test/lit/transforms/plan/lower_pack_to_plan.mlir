@@ -7,7 +7,7 @@
 !head = !pack.weight<100 x 64, "q8_0">
 
 // 100 rows are 7 tiles; logits are 128 * 100 floats.
-// CHECK: plan.memory arena {{[0-9]+}} weights 16320 constants 320 logits {{[0-9]+}} vocabulary 100 tokens 128 outputs 128 tile 128 page 64 span 256 partials 1024
+// CHECK: plan.memory arena {{[0-9]+}} weights 16320 constants 320 logits {{[0-9]+}} vocabulary 100 tokens 512 outputs 128 tile 128 page 64 span 256 partials 1024
 // CHECK-NEXT: plan.weight "head" format "q8_0" rows 100 cols 64 at 0 size 7616
 // CHECK-NEXT: plan.weight "down.0" format "q8_0" rows 64 cols 64 at 7616 size 4352
 // CHECK-NEXT: plan.weight "down.1" format "q8_0" rows 64 cols 64 at 11968 size 4352
@@ -23,9 +23,9 @@
 // CHECK:      plan.kernel @matmul_4(
 // CHECK-NOT:  plan.kernel
 // 128 rows of 64 floats and 64 bytes behind them; 128 records of 192 bytes.
-// CHECK:      plan.dispatch @embed_0 spaces [4, 1, 0] offsets [0, 0, [[X:[0-9]+]]] sizes [0, 7616, 32832] units 1 per tokens grain 1
-// CHECK-NEXT: plan.dispatch @quantize_1 spaces [0, 2, 0] offsets {{\[}}[[X]], 0, [[A:[0-9]+]]] sizes [32832, 320, 24576] units 1 per tokens grain 1
-// CHECK-NEXT: plan.dispatch @matmul_2 spaces [0, 1, 0] offsets {{\[}}[[A]], 7616, [[X]]] sizes [24576, 4352, 32832] units 4 per fixed grain 1 {token_bytes = 4352 : i64, token_operations = 8192 : i64}
+// CHECK:      plan.dispatch @embed_0 spaces [4, 1, 0] offsets [0, 0, [[X:[0-9]+]]] sizes [0, 7616, 131136] units 1 per tokens grain 1
+// CHECK-NEXT: plan.dispatch @quantize_1 spaces [0, 2, 0] offsets {{\[}}[[X]], 0, [[A:[0-9]+]]] sizes [131136, 320, 98304] units 1 per tokens grain 1
+// CHECK-NEXT: plan.dispatch @matmul_2 spaces [0, 1, 0] offsets {{\[}}[[A]], 7616, [[X]]] sizes [98304, 4352, 131136] units 4 per fixed grain 1 {token_bytes = 4352 : i64, token_operations = 8192 : i64}
 // CHECK-NEXT: plan.dispatch @quantize_1
 // CHECK-NEXT: plan.dispatch @matmul_2 spaces [0, 1, 0] offsets {{\[[0-9]+}}, 11968, [[X]]]
 // CHECK-NEXT: plan.dispatch @quantize_3 spaces [0, 4, 0] offsets {{\[}}[[X]], 3, {{.*}} units 1 per outputs grain 1

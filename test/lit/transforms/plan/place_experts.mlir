@@ -16,7 +16,7 @@
 // CHECK: plan.kernel @expert_gate_
 // CHECK: plan.kernel @expert_sum_
 // The table: 64 bytes, 16 for each expert, 16 for each of 256 pairs.
-// CHECK: plan.dispatch @route_{{.*}} sizes [{{[0-9]+}}, 4288] units 1 per fixed grain 1
+// CHECK: plan.dispatch @route_{{.*}} sizes [{{[0-9]+}}, 16576] units 1 per fixed grain 1
 // CHECK: plan.dispatch @quantize_{{.*}} units 2 per tokens grain 2
 // CHECK: plan.dispatch @expert_gate_{{.*}} units 8 per fixed grain 1
 // CHECK: plan.dispatch @expert_sum_{{.*}} units 4 per fixed grain 1

@@ -113,6 +113,26 @@ TEST_F(ContextTest, ContinuesASequenceInChunksOfAnySize) {
   }
 }
 
+TEST_F(ContextTest, GivesTheLowestOfTheBestOfEachRow) {
+  const std::vector<int32_t> ids = randomIds(300, 7);
+  create(2, 400, 1);
+  std::vector<int32_t> best(ids.size(), -2);
+  const izh_input input = inputOf(sequence(), ids, 300);
+  ASSERT_EQ(izh_context_run_best(context, &input, 1, best.data(), &error), IZH_OK) << error.message;
+  int32_t sum = 0;
+  for (size_t row = 0; row < ids.size(); ++row) {
+    sum += ids[row];
+    int32_t expected = 0;
+    for (uint32_t column = 1; column < kVocabulary; ++column) {
+      if (expectedLogit(sum, column) > expectedLogit(sum, static_cast<uint32_t>(expected))) {
+        expected = static_cast<int32_t>(column);
+      }
+    }
+    ASSERT_EQ(best[row], expected) << "row " << row;
+  }
+  EXPECT_EQ(izh_context_run_best(context, &input, 1, nullptr, &error), IZH_INVALID_ARGUMENT);
+}
+
 TEST_F(ContextTest, MixesSequencesInOneStep) {
   create(2, 600, 3);
   izh_sequence* sequences[] = {sequence(), sequence(), sequence()};

@@ -68,13 +68,28 @@ TEST(ProgramTest, EveryUnitIsComputedOnceHoweverManyThreadsThereAre) {
 
 TEST(ProgramTest, ThreadsFirstTakeNearlyTheirShareOfFewGrains) {
   using Pairs = std::vector<std::pair<int64_t, int64_t>>;
-  EXPECT_EQ(rangesOf(64, 4, 2, Extent::Fixed), (Pairs{{0, 28}, {28, 56}, {56, 60}, {60, 64}}));
+  EXPECT_EQ(rangesOf(64, 4, 2, Extent::Fixed), (Pairs{{0, 28},
+                                                      {28, 56},
+                                                      {56, 57},
+                                                      {57, 58},
+                                                      {58, 59},
+                                                      {59, 60},
+                                                      {60, 61},
+                                                      {61, 62},
+                                                      {62, 63},
+                                                      {63, 64}}));
   EXPECT_EQ(rangesOf(64, 4, 1, Extent::Fixed), (Pairs{{0, 64}}));
 }
 
 TEST(ProgramTest, UnitsOfUnequalSizeAndLargeDispatchesAreTakenByTheGrain) {
   EXPECT_EQ(rangesOf(8, 1, 2, Extent::Tiles).size(), 8u);
   EXPECT_EQ(rangesOf(400, 4, 2, Extent::Fixed).size(), 100u);
+}
+
+TEST(ProgramTest, ManyTilesAreTakenSeveralAtATime) {
+  const auto ranges = rangesOf(256, 1, 2, Extent::Tiles);
+  ASSERT_EQ(ranges.size(), 32u);
+  for (auto [begin, end] : ranges) EXPECT_EQ(end - begin, 8);
 }
 
 }  // namespace

@@ -144,9 +144,9 @@ TEST_F(DeviceTest, RunsKernelsAtOnceOrAsRecorded) {
   ASSERT_EQ(device_alloc(device, 16, "words", &words, &error), IZH_OK);
   uint64_t first = words, second = 0;
   void* arguments[] = {&first, &second};
-  ASSERT_EQ(device_launch(device, function, 3, 1, arguments, &error), IZH_OK);
+  ASSERT_EQ(device_launch(device, function, 3, 1, false, arguments, &error), IZH_OK);
   ASSERT_EQ(device_record(device, &error), IZH_OK);
-  ASSERT_EQ(device_launch(device, function, 4, 1, arguments, &error), IZH_OK);
+  ASSERT_EQ(device_launch(device, function, 4, 1, false, arguments, &error), IZH_OK);
   DeviceGraph* graph = nullptr;
   ASSERT_EQ(device_recorded(device, &graph, &error), IZH_OK);
   for (int i = 0; i < 2; ++i) ASSERT_EQ(device_replay(device, graph, &error), IZH_OK);

@@ -1,0 +1,18 @@
+// How many tokens a step computes.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace izh::schema {
+
+// Of the plan's most, a processor takes no more at a time: its caches hold the
+// rows of so many. A device takes all that the plan allows.
+constexpr uint32_t kProcessorStepTokens = 128;
+
+constexpr uint32_t processor_step_tokens(uint32_t plan_max_tokens) {
+  return std::min(plan_max_tokens, kProcessorStepTokens);
+}
+
+}  // namespace izh::schema

@@ -1,0 +1,171 @@
+// Which products can make their own record: those that are the only readers of
+// what a `quantize` leaves, while its input is as it was.
+
+#include "targets/cuda/codegen/OneRow.h"
+#include "dialects/pack/ActLayout.h"
+#include "targets/cuda/codegen/PairProducts.h"
+
+namespace izhc::cuda {
+
+using namespace mlir;
+
+namespace {
+
+// Of the memory that a block may share.
+constexpr int64_t kMostRecordBytes = 32 << 10;
+
+struct Range {
+  int64_t begin, end;
+  bool overlaps(const Range &other) const { return begin < other.end && other.begin < end; }
+  bool operator==(const Range &other) const { return begin == other.begin && end == other.end; }
+};
+
+struct Dispatch {
+  // A handle: its getters change nothing.
+  mutable plan::DispatchOp dispatch;
+  Operation *op;
+
+  // Where argument `number` of the kernel lies in the arena.
+  std::optional<Range> range(unsigned number) const {
+    if (dispatch.getSpaces()[number] != int32_t(plan::Space::Arena))
+      return std::nullopt;
+    int64_t begin = dispatch.getOffsets()[number];
+    return Range{begin, begin + dispatch.getSizes()[number]};
+  }
+  std::optional<Range> range(Value operand) const {
+    return range(cast<BlockArgument>(operand).getArgNumber());
+  }
+  unsigned bindings() const { return dispatch.getOffsets().size(); }
+};
+
+// The activations that a product for one row would read; null for other ops.
+Value activationsOf(Operation *op) {
+  if (auto matmul = dyn_cast<pack::MatmulOp>(op); matmul && oneRowUnits(matmul))
+    return matmul.getAct();
+  if (auto heads = dyn_cast<pack::MatmulHeadsOp>(op); heads && isPaired(heads))
+    return heads.getAct();
+  return {};
+}
+
+pack::RowSet rowSetOf(Operation *op) {
+  auto set = op->getAttrOfType<pack::RowSetAttr>("row_set");
+  return set ? set.getValue() : pack::RowSet::Tokens;
+}
+
+Value destinationOf(Operation *op) {
+  if (auto matmul = dyn_cast<pack::MatmulOp>(op))
+    return matmul.getInto();
+  if (auto heads = dyn_cast<pack::MatmulHeadsOp>(op))
+    return heads.getQueries();
+  return cast<pack::QuantizeOp>(op).getInto();
+}
+
+int64_t unitsOf(const Dispatch &one) {
+  auto matmul = dyn_cast<pack::MatmulOp>(one.op);
+  return matmul ? oneRowUnits(matmul) : one.dispatch.getUnits();
+}
+
+int64_t atOnceOf(Operation *op) {
+  auto matmul = dyn_cast<pack::MatmulOp>(op);
+  return matmul ? oneRowAtOnce(matmul) : 0;
+}
+
+class Chooser {
+public:
+  explicit Chooser(ModuleOp module) {
+    SymbolTable symbols(module);
+    for (auto dispatch : module.getOps<plan::DispatchOp>()) {
+      auto kernel = symbols.lookup<plan::KernelOp>(dispatch.getKernel());
+      list.push_back({dispatch, kernel ? opOf(kernel) : dispatch.getOperation()});
+    }
+    forms.resize(list.size());
+  }
+
+  std::vector<OneRowForm> run() {
+    for (size_t i = 0; i < list.size(); ++i)
+      if (activationsOf(list[i].op))
+        forms[i] = {false, true, -1, rowSetOf(list[i].op), unitsOf(list[i]), atOnceOf(list[i].op)};
+    for (size_t i = 0; i < list.size(); ++i)
+      if (auto quantize = dyn_cast<pack::QuantizeOp>(list[i].op))
+        fuse(i, quantize);
+    return std::move(forms);
+  }
+
+private:
+  void fuse(size_t number, pack::QuantizeOp quantize) {
+    auto type = cast<pack::ActType>(quantize.getInto().getType());
+    bool routed = quantize.getIndices() && isa<pack::RoutesType>(quantize.getIndices().getType());
+    if (quantize.getPerToken() != 1 || routed || pack::ActLayout(type).stride > kMostRecordBytes)
+      return;
+    auto readers = readersOf(number, quantize);
+    if (!readers || readers->empty())
+      return;
+    for (size_t reader : *readers)
+      forms[reader].prologue = int64_t(number);
+    forms[number] = {true, false, -1, quantize.getRowSet(), 0, 0};
+  }
+
+  // Dispatches that read what number `number` leaves; none if one of them can't
+  // do its work.
+  std::optional<SmallVector<size_t>> readersOf(size_t number, pack::QuantizeOp quantize) {
+    auto record = list[number].range(quantize.getInto());
+    auto input = list[number].range(quantize.getInput());
+    if (!record || !input)
+      return std::nullopt;
+    SmallVector<size_t> readers;
+    // Whether all dispatches since leave the input as it is, and whether that is known.
+    bool unchanged = true;
+    for (size_t i = number + 1; i < list.size(); ++i) {
+      const Dispatch &one = list[i];
+      if (isa<pack::MatmulOp, pack::MatmulHeadsOp, pack::QuantizeOp>(one.op)) {
+        auto written = one.range(destinationOf(one.op));
+        unchanged &= !written || !written->overlaps(*input);
+      } else {
+        unchanged = false;
+      }
+      Touch touch = touchOf(one, *record, quantize.getInto().getType());
+      if (touch == Touch::Ends)
+        break;
+      if (touch == Touch::None)
+        continue;
+      Value act = activationsOf(one.op);
+      if (!act || !unchanged || one.range(act) != record ||
+          rowSetOf(one.op) != quantize.getRowSet())
+        return std::nullopt;
+      readers.push_back(i);
+    }
+    return readers;
+  }
+
+  enum class Touch { None, Reads, Ends };
+
+  // What a later dispatch does with the record: what lies in its place, but is
+  // something else or is written, is not the record any more.
+  Touch touchOf(const Dispatch &one, const Range &record, Type type) {
+    // A kernel that is not there can't be launched.
+    if (isa<plan::DispatchOp>(one.op))
+      return Touch::None;
+    auto arguments = one.op->getBlock()->getArguments();
+    for (unsigned i = 0; i < one.bindings(); ++i) {
+      auto range = one.range(i);
+      if (!range || !range->overlaps(record))
+        continue;
+      auto quantize = dyn_cast<pack::QuantizeOp>(one.op);
+      bool isNew = quantize && quantize.getInto() == arguments[i];
+      return *range == record && arguments[i].getType() == type && !isNew ? Touch::Reads
+                                                                          : Touch::Ends;
+    }
+    return Touch::None;
+  }
+
+  std::vector<Dispatch> list;
+  std::vector<OneRowForm> forms;
+};
+
+} // namespace
+
+Operation *opOf(plan::KernelOp kernel) { return &kernel.getBody().front().front(); }
+
+std::vector<OneRowForm> chooseOneRowForms(ModuleOp module) { return Chooser(module).run(); }
+
+} // namespace izhc::cuda

@@ -1,0 +1,23 @@
+// `matmul` and `matmul_heads` of up to eight rows at a time, with pairs of tiles
+// (PairBatch.h), where their weights can be read so.
+
+#pragma once
+
+#include "targets/cuda/codegen/Block.h"
+
+namespace izhc::cuda {
+
+bool isPaired(pack::MatmulOp op);
+bool isPaired(pack::MatmulHeadsOp op);
+
+// Units of the form for one row, which blocks take in turn; 0: there is none.
+// matmul_heads has a block for each of as many units as for more rows.
+int64_t oneRowUnits(pack::MatmulOp op);
+// Blocks of it that a multiprocessor is to have at a time.
+int64_t oneRowAtOnce(pack::MatmulOp op);
+
+// Call Block::prepare themselves. With Block::oneRow they serve one row only.
+void emitPairedMatmul(Block &block, pack::MatmulOp op);
+void emitPairedHeads(Block &block, pack::MatmulHeadsOp op);
+
+} // namespace izhc::cuda

@@ -1,0 +1,22 @@
+// Matrix instructions of a warp. Lane l has of an 8 x 16 matrix of bytes (row
+// l / 4, bytes 4 * (l % 4) and following) a word.
+
+#pragma once
+
+#include "targets/cuda/codegen/Block.h"
+
+namespace izhc::cuda {
+
+// Four matrices of 8 rows of 16 bytes each; lane l gives the address, in shared
+// memory, of row l % 8 of matrix l / 8.
+KernelBuilder::Values loadMatrices(KernelBuilder &k, mlir::Value address);
+
+// c + a * b of signed bytes: a 16 x `depth`, b `depth` x 8; depth 16 or 32.
+// a: the matrices of rows 0..7 and 8..15 and columns 0..15, then those of
+// columns 16..31. b: those of its columns as rows, likewise. The result's and
+// c's elements of lane l: row l / 4, columns 2 * (l % 4) and the next, then the
+// same of row l / 4 + 8.
+KernelBuilder::Values multiplyBytes(KernelBuilder &k, int64_t depth, llvm::ArrayRef<mlir::Value> a,
+                                    llvm::ArrayRef<mlir::Value> b, llvm::ArrayRef<mlir::Value> c);
+
+} // namespace izhc::cuda

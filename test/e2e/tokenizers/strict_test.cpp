@@ -1,0 +1,228 @@
+// What tokenizer.json and tokenizer.model say is done as they say it, or refused
+// by name: nothing that changes ids is passed over.
+
+#include "compiler/tokenizers/PatternSyntax.h"
+#include "test/e2e/tokenizers/folder_tokenizer.h"
+#include "llvm/Support/Base64.h"
+#include <gmock/gmock.h>
+
+using namespace izhc;
+using namespace izhc::test;
+using testing::HasSubstr;
+
+namespace {
+
+// A sequence of steps, in the section `name`.
+std::string steps(const std::string &name, const std::string &list) {
+  const char *key = name == "normalizer"      ? "normalizers"
+                    : name == "pre_tokenizer" ? "pretokenizers"
+                    : name == "decoder"       ? "decoders"
+                                              : "processors";
+  return "\"" + name + R"(": {"type": "Sequence", ")" + key + R"(": [)" + list + "]}, ";
+}
+
+std::string replaceStep(const std::string &from, const std::string &to) {
+  return R"({"type": "Replace", "pattern": {"String": ")" + from + R"("}, "content": ")" + to +
+         R"("})";
+}
+
+const std::string kPrefix = R"({"type": "Prepend", "prepend": "▁"})";
+const std::string kEscape = replaceStep(" ", "▁");
+
+// Characters, with U+2581 for spaces.
+std::string characters(const std::string &sections, const std::string &model = "") {
+  return "{" + sections + R"("model": {"type": "BPE", "unk_token": "<unk>", )" + model +
+         R"("vocab": {"<unk>": 0, "▁": 1, "a": 2, "b": 3, "x": 4, "y": 5, " ": 6}, "merges": []}})";
+}
+
+std::string bytes(const std::string &sections, const std::string &model = "") {
+  return "{" + sections + R"("model": {"type": "BPE", )" + model +
+         R"("vocab": {"a": 0, "b": 1, "Ġ": 2, "1": 3, "<unk>": 4, "ab": 5}, "merges": ["a b"]}})";
+}
+
+std::string pieces(const std::string &model) {
+  return R"({"pre_tokenizer": {"type": "Metaspace", "replacement": "▁"}, "model": {"type": "Unigram", )" +
+         model + R"("vocab": [["<unk>", 0], ["▁", -1], ["a", -1]]}})";
+}
+
+const std::string kBytes = R"("pre_tokenizer": {"type": "ByteLevel"}, )";
+
+Ids idsOf(const std::string &json, llvm::StringRef text) {
+  FolderFiles files;
+  files.add("tokenizer.json", json);
+  FolderTokenizer tokenizer(files);
+  EXPECT_EQ(tokenizer.refusal, "");
+  return tokenizer.refusal.empty() ? tokenizer.encode(text) : Ids();
+}
+
+TEST(StrictTest, StepsOfTheNormalizerKeepTheirOrder) {
+  auto normalized = [](const std::string &list, llvm::StringRef text) {
+    return idsOf(characters(steps("normalizer", list)), text);
+  };
+  // As usual: a prefix, and U+2581 for spaces.
+  EXPECT_EQ(normalized(kPrefix + "," + kEscape, "a b"), (Ids{1, 2, 1, 3}));
+  // What comes behind sees U+2581, what comes before sees spaces.
+  EXPECT_EQ(normalized(kEscape + "," + replaceStep("▁", "x"), "a b"), (Ids{2, 4, 3}));
+  EXPECT_EQ(normalized(replaceStep("▁", "x") + "," + kEscape, "a b"), (Ids{2, 1, 3}));
+  EXPECT_EQ(normalized(kPrefix + "," + replaceStep("▁a", "x") + "," + kEscape, "a a"),
+            (Ids{4, 1, 2}));
+  EXPECT_EQ(normalized(kEscape + "," + kPrefix + "," + replaceStep("▁a", "x"), "a a"), (Ids{4, 4}));
+  EXPECT_EQ(normalized(R"({"type": "Prepend", "prepend": "x"},)" + kEscape, "a b"),
+            (Ids{4, 2, 1, 3}));
+  // Spaces made later stay spaces.
+  EXPECT_THAT(refusalOf(characters(steps("normalizer", kEscape + "," + replaceStep("b", " ")))),
+              HasSubstr("before a step that makes spaces"));
+  EXPECT_THAT(refusalOf(characters(steps("normalizer", kEscape + R"(,{"type": "NFKC"})"))),
+              HasSubstr("before a step that makes spaces"));
+  EXPECT_THAT(
+      refusalOf(bytes(kBytes +
+                      steps("normalizer",
+                            R"({"type": "Replace", "pattern": {"Regex": "a+"}, "content": "b"})"))),
+      HasSubstr("the pattern 'a+'"));
+}
+
+TEST(StrictTest, FieldsOfTheWrongKindAreErrors) {
+  for (const std::string &json :
+       {bytes(R"("pre_tokenizer": {"type": "ByteLevel", "use_regex": "false"}, )"),
+        bytes(R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": 1}, )"),
+        bytes(kBytes, R"("ignore_merges": "true", )"), bytes(kBytes, R"("byte_fallback": 0, )"),
+        bytes(kBytes, R"("fuse_unk": "no", )"), pieces(R"("unk_id": 0, "byte_fallback": "yes", )"),
+        bytes(kBytes + R"("added_tokens": [{"id": 9, "content": "<e>", "special": "true"}], )"),
+        bytes(kBytes + R"("added_tokens": [{"id": 9, "content": "<e>", "lstrip": 1}], )"),
+        bytes(kBytes + R"("normalizer": {"type": "Strip", "strip_left": "no"}, )")})
+    EXPECT_THAT(refusalOf(json), HasSubstr("expected true or false")) << json;
+  EXPECT_THAT(refusalOf(pieces(R"("unk_id": "0", )")),
+              HasSubstr("'unk_id' is '0', expected an integer"));
+  EXPECT_THAT(refusalOf(bytes(kBytes + R"("added_tokens": [{"id": "9", "content": "<e>"}], )")),
+              HasSubstr("expected an integer"));
+  EXPECT_THAT(
+      refusalOf(characters(R"("pre_tokenizer": {"type": "Metaspace", "replacement": 5}, )")),
+      HasSubstr("expected a string"));
+}
+
+TEST(StrictTest, UnknownFieldsAndStepsAreErrors) {
+  EXPECT_THAT(refusalOf(bytes(kBytes, R"("end_of_word": "</w>", )")), HasSubstr("'end_of_word'"));
+  EXPECT_THAT(refusalOf(bytes(R"("pre_tokenizer": {"type": "ByteLevel", "upper": true}, )")),
+              HasSubstr("'upper'"));
+  EXPECT_THAT(
+      refusalOf(bytes(kBytes + R"("added_tokens": [{"id": 9, "content": "<e>", "once": true}], )")),
+      HasSubstr("'once'"));
+  EXPECT_THAT(refusalOf(bytes(kBytes + R"("decoder": {"type": "CTC"}, )")),
+              HasSubstr("decoder has a step 'CTC'"));
+  EXPECT_THAT(
+      refusalOf(
+          bytes(kBytes +
+                R"("decoder": {"type": "Replace", "pattern": {"String": "a"}, "content": "b"}, )")),
+      HasSubstr("decoder has a step 'Replace'"));
+  EXPECT_THAT(refusalOf(bytes(kBytes + R"("post_processor": {"type": "Own"}, )")),
+              HasSubstr("'Own'"));
+  EXPECT_THAT(refusalOf(bytes(kBytes, R"("dropout": 0.1, )")), HasSubstr("dropout"));
+  EXPECT_THAT(
+      refusalOf(bytes(steps("pre_tokenizer", R"({"type": "ByteLevel"}, {"type": "Digits"})"))),
+      HasSubstr("behind ByteLevel"));
+  EXPECT_THAT(refusalOf(characters(steps("pre_tokenizer", R"({"type": "WhitespaceSplit"},
+    {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"})"))),
+              HasSubstr("Metaspace"));
+  // What is null is not there.
+  EXPECT_EQ(
+      refusalOf(bytes(kBytes, R"("dropout": null, "end_of_word_suffix": null, "later": null, )")),
+      "");
+}
+
+TEST(StrictTest, IdsThatAreNoTokensAreErrors) {
+  EXPECT_THAT(refusalOf(pieces(R"("unk_id": 3, )")),
+              HasSubstr("unk_id is 3, but the last token is 2"));
+  EXPECT_THAT(refusalOf(pieces("")), HasSubstr("neither an unk_id"));
+  std::string unknown = characters(R"("normalizer": )" + kEscape + ", ");
+  unknown.replace(unknown.find("<unk>"), 5, "<non>");
+  EXPECT_THAT(refusalOf(unknown), HasSubstr("unk_token is '<non>', which is no token"));
+  auto surround = [](const char *ids) {
+    return bytes(kBytes + R"("post_processor": {"type": "TemplateProcessing", "single": [
+      {"SpecialToken": {"id": "<unk>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}], "pair": [],
+      "special_tokens": {"<unk>": {"id": "<unk>", "ids": )" +
+                 ids + R"(, "tokens": ["<unk>"]}}}, )");
+  };
+  EXPECT_EQ(refusalOf(surround("[4]")), "");
+  EXPECT_THAT(refusalOf(surround("[3]")), HasSubstr("as id 3, but that token is 4"));
+  EXPECT_THAT(refusalOf(surround("[4, 3]")), HasSubstr("is not one id"));
+  FolderFiles files;
+  files.add("tokenizer.json", bytes(kBytes))
+      .add("generation_config.json", R"({"eos_token_id": "4"})");
+  EXPECT_THAT(FolderTokenizer(files).refusal, HasSubstr("'eos_token_id' is '4', expected ids"));
+}
+
+TEST(StrictTest, TokensThatAreLookedForInChangedTextAreErrors) {
+  auto added = [](const std::string &text) {
+    return R"("added_tokens": [{"id": 9, "content": ")" + text + R"(", "normalized": true}], )";
+  };
+  EXPECT_EQ(refusalOf(bytes(kBytes + added("<E>"))), "");
+  EXPECT_EQ(refusalOf(bytes(kBytes + added("<E>") + R"("normalizer": {"type": "NFC"}, )")), "");
+  EXPECT_THAT(refusalOf(bytes(kBytes + added("<E>") + R"("normalizer": {"type": "Lowercase"}, )")),
+              HasSubstr("'<E>' is 'normalized'"));
+}
+
+TEST(StrictTest, SpecialTokensOverlapAsTheLibraryHasThem) {
+  std::string json = bytes(
+      kBytes + R"("added_tokens": [{"id": 9, "content": "abc"}, {"id": 10, "content": "bcdef"},
+    {"id": 5, "content": "ab"}], )");
+  // The first one, of several the longest one there.
+  EXPECT_EQ(idsOf(json, "abcdef a"), (Ids{9, 2, 0}));
+  EXPECT_EQ(idsOf(json, "bcdefab"), (Ids{10, 5}));
+  EXPECT_THAT(refusalOf(bytes(kBytes + R"("added_tokens": [{"id": 9, "content": "ab"}], )")),
+              HasSubstr("'ab' has the id 9, but it is token 5 too"));
+}
+
+TEST(StrictTest, PatternsAreThoseOfTheirLibrary) {
+  // Ends of lines, all digits, classes in classes, what repeats a number of times.
+  EXPECT_EQ(fromOniguruma(R"(\s+$|\d\w\h)"),
+            R"([\t-\r\x{85}\p{Z}]+(?:$|(?=\n))|[\p{Nd}][\p{L}\p{M}\p{N}\p{Pc}][0-9A-Fa-f])");
+  EXPECT_EQ(fromOniguruma(R"([^(\s|[.,!?])]+\v\u00e9)"),
+            R"([^(\t-\r\x{85}\p{Z}|.,!?)]+\x{b}\x{00e9})");
+  EXPECT_EQ(fromOniguruma(R"([]a\]]\p{L}{1,3}?x{2})"), R"([]a\]]\p{L}{1,3}?x{2})");
+  for (const char *pattern :
+       {R"([\p{L}&&[^a]])", "[a[^b]]", "[[:alpha:]]", R"([\S])", R"([\W])", "a{1,2}+", "a{2}?",
+        "[a-[b]]", "[a[-b]]", "[a[b-]c]", "[[b]-c]", R"(\K)", "[a", "a{1", R"(\u12)", "\\"})
+    EXPECT_EQ(fromOniguruma(pattern), std::nullopt) << pattern;
+  auto split = [](const char *pattern, const char *behavior) {
+    return bytes(steps("pre_tokenizer", std::string(R"({"type": "Split", "pattern": {"Regex": ")") +
+                                            pattern + R"("}, "invert": true, "behavior": ")" +
+                                            behavior +
+                                            R"("}, {"type": "ByteLevel", "use_regex": false})"));
+  };
+  EXPECT_EQ(idsOf(split(R"([a ]|\\n|[^\\n]+?)", "Removed"), "ab"), (Ids{0, 1}));
+  EXPECT_THAT(refusalOf(split("a", "Removed")), HasSubstr("is dropped from texts"));
+  EXPECT_THAT(refusalOf(split(R"([\\p{L}&&[^a]])", "Isolated")),
+              HasSubstr("the pattern '[\\p{L}&&[^a]]'"));
+}
+
+TEST(StrictTest, MapsThatLeadInCirclesAreErrors) {
+  auto precompiled = [](const char *map) {
+    return bytes(kBytes + R"("normalizer": {"type": "Precompiled", "precompiled_charsmap": ")" +
+                 map + R"("}, )");
+  };
+  // Three units: a root, one for "a", one behind it; then the text "b".
+  EXPECT_EQ(idsOf(precompiled("DAAAAACAAQBhDQAAAAAAgGIA"), "aa"), (Ids{1, 1}));
+  EXPECT_THAT(refusalOf(precompiled("/wAAAACAAQBhDQAAAAAAgGIA")), HasSubstr("is damaged"));
+  // Without the zero byte that ends the text.
+  EXPECT_THAT(refusalOf(precompiled("DAAAAACAAQBhDQAAAAAAgGJi")), HasSubstr("has no end"));
+  // Every "a" leads to a place of its own, or the last one back to the first.
+  auto chain = [](uint32_t length, bool circle) {
+    std::vector<uint32_t> units(256 * (length + 2));
+    units[0] = 256 << 10;
+    for (uint32_t i = 1; i <= length; ++i) {
+      uint32_t place = 256 * i ^ 'a', next = 256 * (circle && i == length ? 1 : i + 1);
+      units[place] = (place ^ next) << 10 | 'a';
+    }
+    std::string map(4 + units.size() * 4, '\0');
+    uint32_t size = uint32_t(units.size() * 4);
+    memcpy(map.data(), &size, 4);
+    memcpy(map.data() + 4, units.data(), size);
+    return llvm::encodeBase64(map + "b" + std::string(1, '\0'));
+  };
+  EXPECT_EQ(refusalOf(precompiled(chain(256, false).c_str())), "");
+  EXPECT_THAT(refusalOf(precompiled(chain(257, false).c_str())), HasSubstr("more than 256 bytes"));
+  EXPECT_THAT(refusalOf(precompiled(chain(1, true).c_str())), HasSubstr("leads in circles"));
+  EXPECT_THAT(refusalOf(precompiled(chain(9, true).c_str())), HasSubstr("leads in circles"));
+}
+
+} // namespace
