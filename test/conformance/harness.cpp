@@ -7,6 +7,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "test/conformance/remote.h"
+#include "test/conformance/tile_model.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
@@ -44,7 +45,13 @@ uint64_t hostFeatures() {
     for (const Feature &feature : features)
       if (entry.second && arch == feature.arch && plain(entry.first()) == feature.name)
         bits |= uint64_t(1) << feature.bit;
-  return bits;
+  return tilesPermitted() ? bits : bits & ~modelledFeatures();
+}
+
+// Features that the code of a target of this family requires in vain.
+uint64_t missingFeatures(const Target &target) {
+  static const uint64_t host = hostFeatures();
+  return target.requiredFeatures() & ~host;
 }
 
 constexpr size_t kGuard = 256;
@@ -64,7 +71,7 @@ bool runsHere(const Target &target) {
     return target.name() == "cuda:sm_90" || std::getenv("IZH_EVERY_DEVICE");
   if (!isOfThisFamily(target.arch()))
     return hasRunner(target.arch());
-  return (target.requiredFeatures() & ~hostFeatures()) == 0;
+  return (missingFeatures(target) & ~modelledFeatures()) == 0;
 }
 
 // Blocks of all buffers that there are, guards included, by their addresses.
@@ -117,6 +124,8 @@ void Kernel::compile(Target &target, const std::string &text) {
     order.push_back(kernel.getSymName().str());
   ASSERT_EQ(order.size(), 1u) << "tests compile one kernel at a time";
   ASSERT_TRUE(succeeded(target.lowerKernels(*module))) << text;
+  if (isOfThisFamily(target.arch()) && missingFeatures(target))
+    modelTiles(*module);
   auto blob = target.emit(*module, order);
   ASSERT_TRUE(succeeded(blob)) << text;
   arch = target.arch().str();
@@ -207,6 +216,7 @@ void Kernel::run(std::vector<void *> bindings, Step step, int64_t begin, int64_t
   auto function = reinterpret_cast<Function>(static_cast<uint8_t *>(code) + entry);
   int64_t params[3] = {step.tokens, step.outputs, step.tiles};
   function(bindings.data(), params, begin, end);
+  EXPECT_FALSE(tilesConfigured()) << "a kernel left tiles in use";
 }
 
 void Kernel::runElsewhere(llvm::ArrayRef<void *> bindings, Step step, int64_t begin,

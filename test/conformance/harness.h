@@ -15,8 +15,9 @@
 
 namespace izhc::conformance {
 
-// Whether this machine's processor has what the target's code requires, or a
-// runner for that machine family is given.
+// Whether this machine's processor has what the target's code requires (or all
+// but what tile_model.h stands in for), or a runner for that machine family is
+// given.
 bool runsHere(const Target &target);
 
 // Bytes at a multiple of 64, between guards that the destructor checks: a

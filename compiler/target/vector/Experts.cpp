@@ -5,7 +5,7 @@
 // reads one run of bytes of each expert. A tile that was read stays in the
 // first cache while its pairs pass by in groups.
 
-#include "compiler/target/vector/Products.h"
+#include "compiler/target/vector/SegmentProducts.h"
 #include "dialects/pack/RoutesLayout.h"
 
 namespace izhc {
@@ -16,22 +16,26 @@ namespace {
 
 class Experts {
 public:
-  Experts(KernelFrame &frame, Operation *op, Value act, Value routes, Value into)
+  // Pairs rows.first..rows.first+rows.count of all.
+  using Rows = SegmentProducts::Rows;
+
+  Experts(KernelFrame &frame, Operation *op, Value act, Value routes, Value into, int64_t matrices)
       : frame(frame), k(frame.k), op(op), actType(cast<pack::ActType>(act.getType())),
         layout(actType), routes(cast<pack::RoutesType>(routes.getType())),
         table(frame.address(routes)), records(frame.address(act)), out(frame.address(into)),
-        outStride(4 * cast<MemRefType>(into.getType()).getDimSize(1)) {}
+        outStride(4 * cast<MemRefType>(into.getType()).getDimSize(1)),
+        products(frame, actType, matrices) {}
 
   // Reads the operands; a failure has its diagnostic.
   LogicalResult init(ValueRange weights, ValueRange biases);
 
   // For each group of pairs of each tile of each expert: the products are made
-  // and `finish` is called with the number of the first pair.
-  void forPairs(llvm::function_ref<void(Value tile, Value pair, int64_t rows)> finish);
+  // and `finish` is called.
+  void forPairs(llvm::function_ref<void(const Rows &pairs)> finish);
   // The columns of a tile that exist, a vector or one at a time.
   void forColumns(Value tile, llvm::function_ref<void(Value column, int64_t lanes)> body);
   // The sums (+ bias) of product `which` at a column of the tile.
-  Value sumAt(size_t which, Value tile, Value row, Value column, int64_t lanes);
+  Value sumAt(size_t which, const Rows &pairs, Value row, Value column, int64_t lanes);
   // The place of `column` of the tile in row `row` of the result.
   Value outAt(Value row, Value tile, Value column) {
     Value first = k.add(k.mul(tile, PackedLayout::kTileRows), column);
@@ -51,7 +55,7 @@ private:
     return k.at(k.at(table, routes.pairs()), k.mul(pair, pack::RoutesLayout::kPairBytes));
   }
   void tiles(Value expert, Value first, Value count,
-             llvm::function_ref<void(Value, Value, int64_t)> finish);
+             llvm::function_ref<void(const Rows &)> finish);
 
   Operation *op;
   pack::ActType actType;
@@ -61,23 +65,20 @@ private:
   int64_t outStride;
   // The stacks, and the same at the expert of the moment.
   llvm::SmallVector<Segment, 2> stacks, segments;
-  Value scratch, sums[2];
+  SegmentProducts products;
 };
 
 LogicalResult Experts::init(ValueRange weights, ValueRange biases) {
-  scratch = k.stack(TileProduct::kScratchBytes);
-  int64_t most = frame.machine.tokenTiles.front();
   for (auto [i, weight] : llvm::enumerate(weights)) {
     auto stack = segmentOf(frame, op, actType, weight, biases.empty() ? Value() : biases[i]);
     if (failed(stack))
       return failure();
     stacks.push_back(*stack);
-    sums[i] = k.stack(most * 4 * PackedLayout::kTileRows);
   }
   return success();
 }
 
-void Experts::forPairs(llvm::function_ref<void(Value, Value, int64_t)> finish) {
+void Experts::forPairs(llvm::function_ref<void(const Rows &)> finish) {
   auto number = [&](Value from) { return k.extendS(k.load(k.i32(), from, 4), k.i64()); };
   k.loop(k.constI64(0), number(table), 1, [&](Value i) {
     Value entry =
@@ -88,26 +89,17 @@ void Experts::forPairs(llvm::function_ref<void(Value, Value, int64_t)> finish) {
 }
 
 void Experts::tiles(Value expert, Value first, Value count,
-                    llvm::function_ref<void(Value, Value, int64_t)> finish) {
+                    llvm::function_ref<void(const Rows &)> finish) {
   segments = stacks;
-  llvm::SmallVector<TileProduct, 2> products;
   for (Segment &segment : segments) {
-    products.emplace_back(frame, *segment.format, actType, segment.cols, scratch);
-    segment.weights =
-        k.at(segment.weights, k.mul(expert, segment.tiles() * products.back().tileBytes()));
+    int64_t tileBytes = PackedLayout(*segment.format).tileBytes(segment.cols);
+    segment.weights = k.at(segment.weights, k.mul(expert, segment.tiles() * tileBytes));
     if (segment.bias)
       segment.bias = k.at(segment.bias, k.mul(expert, 4 * segment.rows));
   }
-  k.loop(frame.begin, frame.end, 1, [&](Value tile) {
-    forRowGroups(k, rowTiles(frame, actType, segments), count, [&](Value from, int64_t rows) {
-      Value pair = k.add(first, from);
-      Value record = k.at(records, k.mul(pair, layout.stride));
-      for (size_t i = 0; i < segments.size(); ++i) {
-        Value weights = k.at(segments[i].weights, k.mul(tile, products[i].tileBytes()));
-        products[i].emit(weights, record, rows, sums[i], 4 * PackedLayout::kTileRows);
-      }
-      finish(tile, pair, rows);
-    });
+  products.emit(segments, k.at(records, k.mul(first, layout.stride)), count, [&](Rows pairs) {
+    pairs.first = k.add(first, pairs.first);
+    finish(pairs);
   });
 }
 
@@ -123,14 +115,14 @@ void Experts::forColumns(Value tile, llvm::function_ref<void(Value, int64_t)> bo
       last, [&] { columns(surplus, 1); }, [&] { columns(PackedLayout::kTileRows, lanes); });
 }
 
-Value Experts::sumAt(size_t which, Value tile, Value row, Value column, int64_t lanes) {
+Value Experts::sumAt(size_t which, const Rows &pairs, Value row, Value column, int64_t lanes) {
   Type type = k.vec(lanes, k.f32());
   Value at = k.mul(k.add(k.mul(row, PackedLayout::kTileRows), column), 4);
-  Value sum = k.load(type, k.at(sums[which], at), unsigned(4 * lanes));
+  Value sum = k.load(type, k.at(pairs.sums[which], at), unsigned(4 * lanes));
   const Segment &segment = segments[which];
   if (!segment.bias)
     return sum;
-  Value first = k.add(k.mul(tile, PackedLayout::kTileRows), column);
+  Value first = k.add(k.mul(pairs.tile, PackedLayout::kTileRows), column);
   return k.add(sum, k.load(type, k.at(segment.bias, k.mul(first, 4)), 4));
 }
 
@@ -149,15 +141,16 @@ Value gate(KernelBuilder &k, pack::ExpertGateOp op, Value gate, Value up) {
 
 llvm::LogicalResult emitExpertGate(KernelFrame &frame, pack::ExpertGateOp op) {
   KernelBuilder &k = frame.k;
-  Experts experts(frame, op, op.getAct(), op.getRoutes(), op.getInto());
+  Experts experts(frame, op, op.getAct(), op.getRoutes(), op.getInto(),
+                  op.getWeights().size());
   if (failed(experts.init(op.getWeights(), op.getBiases())))
     return failure();
-  experts.forPairs([&](Value tile, Value pair, int64_t rows) {
-    k.loop(k.constI64(0), k.constI64(rows), 1, [&](Value row) {
-      experts.forColumns(tile, [&](Value column, int64_t lanes) {
-        Value result = gate(k, op, experts.sumAt(0, tile, row, column, lanes),
-                            experts.sumAt(1, tile, row, column, lanes));
-        k.store(result, experts.outAt(k.add(pair, row), tile, column), 4);
+  experts.forPairs([&](const Experts::Rows &pairs) {
+    k.loop(k.constI64(0), pairs.count, 1, [&](Value row) {
+      experts.forColumns(pairs.tile, [&](Value column, int64_t lanes) {
+        Value result = gate(k, op, experts.sumAt(0, pairs, row, column, lanes),
+                            experts.sumAt(1, pairs, row, column, lanes));
+        k.store(result, experts.outAt(k.add(pairs.first, row), pairs.tile, column), 4);
       });
     });
   });
@@ -166,7 +159,7 @@ llvm::LogicalResult emitExpertGate(KernelFrame &frame, pack::ExpertGateOp op) {
 
 llvm::LogicalResult emitExpertSum(KernelFrame &frame, pack::ExpertSumOp op) {
   KernelBuilder &k = frame.k;
-  Experts experts(frame, op, op.getAct(), op.getRoutes(), op.getInto());
+  Experts experts(frame, op, op.getAct(), op.getRoutes(), op.getInto(), 1);
   llvm::SmallVector<Value, 1> biases;
   if (op.getBias())
     biases.push_back(op.getBias());
@@ -180,15 +173,15 @@ llvm::LogicalResult emitExpertSum(KernelFrame &frame, pack::ExpertSumOp op) {
         });
       });
     });
-  experts.forPairs([&](Value tile, Value pair, int64_t rows) {
-    k.loop(k.constI64(0), k.constI64(rows), 1, [&](Value i) {
-      Value number = k.add(pair, i);
+  experts.forPairs([&](const Experts::Rows &pairs) {
+    k.loop(k.constI64(0), pairs.count, 1, [&](Value i) {
+      Value number = k.add(pairs.first, i);
       Value row = experts.pairRow(number), weight = experts.pairWeight(number);
       if (op.getScale().convertToFloat() != 1.0f)
         weight = k.mul(weight, k.constFloat(k.f32(), op.getScale().convertToDouble()));
-      experts.forColumns(tile, [&](Value column, int64_t lanes) {
-        Value to = experts.outAt(row, tile, column);
-        Value sum = experts.sumAt(0, tile, i, column, lanes);
+      experts.forColumns(pairs.tile, [&](Value column, int64_t lanes) {
+        Value to = experts.outAt(row, pairs.tile, column);
+        Value sum = experts.sumAt(0, pairs, i, column, lanes);
         Value old = k.load(k.vec(lanes, k.f32()), to, 4);
         k.store(k.mulAdd(sum, k.splat(weight, lanes), old), to, 4);
       });

@@ -1,7 +1,7 @@
 // pack.matmul: the loops over tiles and rows around TileProduct, and the
 // epilogues.
 
-#include "compiler/target/vector/Products.h"
+#include "compiler/target/vector/SegmentProducts.h"
 
 namespace izhc {
 
@@ -28,27 +28,28 @@ class MatmulEmitter {
 public:
   MatmulEmitter(KernelFrame &frame, pack::MatmulOp op)
       : frame(frame), k(frame.k), op(op), act(llvm::cast<pack::ActType>(op.getAct().getType())),
-        layout(act), gated(pack::isGated(op.getEpilogue())) {}
+        gated(pack::isGated(op.getEpilogue())), products(frame, act, gated ? 2 : 1) {}
 
   LogicalResult emit();
 
 private:
+  using Rows = SegmentProducts::Rows;
+
   void tiles(llvm::ArrayRef<Segment> segments, int64_t firstColumn);
-  void finish(llvm::ArrayRef<Segment> segments, Value tile, Value firstRow, int64_t rows,
-              int64_t column);
-  void columns(llvm::ArrayRef<Segment> segments, Value tile, Value outColumn, Value row,
+  void finish(llvm::ArrayRef<Segment> segments, const Rows &rows, int64_t column);
+  void columns(llvm::ArrayRef<Segment> segments, const Rows &rows, Value outColumn, Value row,
                Value outRow, int64_t lanes, int64_t count);
-  Value sumAt(const Segment &segment, Value tile, Value row, Value column, int64_t lanes,
+  Value sumAt(const Segment &segment, const Rows &rows, Value row, Value column, int64_t lanes,
               int64_t which);
 
   KernelFrame &frame;
   KernelBuilder &k;
   pack::MatmulOp op;
   pack::ActType act;
-  pack::ActLayout layout;
   bool gated;
+  SegmentProducts products;
   int64_t outStride = 0;
-  Value scratch, sums[2], records, out, count;
+  Value records, out, count;
 };
 
 LogicalResult MatmulEmitter::emit() {
@@ -57,10 +58,6 @@ LogicalResult MatmulEmitter::emit() {
   records = frame.address(op.getAct());
   out = frame.address(op.getInto());
   count = frame.rows(op.getRowSet());
-  scratch = k.stack(TileProduct::kScratchBytes);
-  int64_t most = frame.machine.tokenTiles.front();
-  for (int64_t i = 0; i < (gated ? 2 : 1); ++i)
-    sums[i] = k.stack(most * 4 * PackedLayout::kTileRows);
 
   llvm::SmallVector<Segment> segments;
   for (auto [i, weight] : llvm::enumerate(op.getWeights())) {
@@ -92,59 +89,47 @@ LogicalResult MatmulEmitter::emit() {
 }
 
 // The sums (+ bias) of `which` product (0, or 1 for up) at a column of the tile.
-Value MatmulEmitter::sumAt(const Segment &segment, Value tile, Value row, Value column,
+Value MatmulEmitter::sumAt(const Segment &segment, const Rows &rows, Value row, Value column,
                            int64_t lanes, int64_t which) {
   Type type = k.vec(lanes, k.f32());
   Value offset = k.mul(column, 4);
   Value at = k.add(k.mul(row, 4 * PackedLayout::kTileRows), offset);
-  Value sum = k.load(type, k.at(sums[which], at), lanes == 1 ? 4 : unsigned(4 * lanes));
+  Value sum = k.load(type, k.at(rows.sums[which], at), lanes == 1 ? 4 : unsigned(4 * lanes));
   if (!segment.bias)
     return sum;
-  Value bias = k.at(segment.bias, k.mul(tile, 4 * PackedLayout::kTileRows));
+  Value bias = k.at(segment.bias, k.mul(rows.tile, 4 * PackedLayout::kTileRows));
   return k.add(sum, k.load(type, k.at(bias, offset), 4));
 }
 
 // Tiles begin..end of one matrix, or of gate and up.
 void MatmulEmitter::tiles(llvm::ArrayRef<Segment> segments, int64_t firstColumn) {
-  llvm::SmallVector<TileProduct, 2> products;
-  for (const Segment &segment : segments)
-    products.emplace_back(frame, *segment.format, act, segment.cols, scratch);
-  k.loop(frame.begin, frame.end, 1, [&](Value tile) {
-    forRowGroups(k, rowTiles(frame, act, segments), count, [&](Value first, int64_t rows) {
-      Value record = k.at(records, k.mul(first, layout.stride));
-      for (size_t i = 0; i < segments.size(); ++i) {
-        Value weights = k.at(segments[i].weights, k.mul(tile, products[i].tileBytes()));
-        products[i].emit(weights, record, rows, sums[i], 4 * PackedLayout::kTileRows);
-      }
-      finish(segments, tile, first, rows, firstColumn);
-    });
-  });
+  products.emit(segments, records, count,
+                [&](const Rows &rows) { finish(segments, rows, firstColumn); });
 }
 
-void MatmulEmitter::finish(llvm::ArrayRef<Segment> segments, Value tile, Value firstRow,
-                           int64_t rows, int64_t column) {
+void MatmulEmitter::finish(llvm::ArrayRef<Segment> segments, const Rows &rows, int64_t column) {
   const Segment &segment = segments[0];
   int64_t lanes = frame.machine.lanes, surplus = segment.rows % PackedLayout::kTileRows;
-  Value firstOut = k.add(k.mul(tile, PackedLayout::kTileRows), column);
-  k.loop(k.constI64(0), k.constI64(rows), 1, [&](Value row) {
-    Value outRow = k.at(out, k.mul(k.add(firstRow, row), outStride));
+  Value firstOut = k.add(k.mul(rows.tile, PackedLayout::kTileRows), column);
+  k.loop(k.constI64(0), rows.count, 1, [&](Value row) {
+    Value outRow = k.at(out, k.mul(k.add(rows.first, row), outStride));
     auto whole = [&] {
-      columns(segments, tile, firstOut, row, outRow, lanes, PackedLayout::kTileRows);
+      columns(segments, rows, firstOut, row, outRow, lanes, PackedLayout::kTileRows);
     };
     if (surplus == 0)
       return whole();
-    Value last = k.equal(tile, k.constI64(segment.tiles() - 1));
-    k.ifThenElse(last, [&] { columns(segments, tile, firstOut, row, outRow, 1, surplus); }, whole);
+    Value last = k.equal(rows.tile, k.constI64(segment.tiles() - 1));
+    k.ifThenElse(last, [&] { columns(segments, rows, firstOut, row, outRow, 1, surplus); }, whole);
   });
 }
 
-void MatmulEmitter::columns(llvm::ArrayRef<Segment> segments, Value tile, Value outColumn,
+void MatmulEmitter::columns(llvm::ArrayRef<Segment> segments, const Rows &rows, Value outColumn,
                             Value row, Value outRow, int64_t lanes, int64_t count) {
   Type type = k.vec(lanes, k.f32());
   Value base = k.at(outRow, k.mul(outColumn, 4));
   k.loop(k.constI64(0), k.constI64(count), lanes, [&](Value column) {
     Value offset = k.mul(column, 4);
-    Value result = sumAt(segments[0], tile, row, column, lanes, 0);
+    Value result = sumAt(segments[0], rows, row, column, lanes, 0);
     Value to = k.at(base, offset);
     float scale = op.getScale().convertToFloat();
     auto scaled = [&] { return scale == 1.0f ? result : k.mul(result, k.constFloat(type, scale)); };
@@ -156,10 +141,10 @@ void MatmulEmitter::columns(llvm::ArrayRef<Segment> segments, Value tile, Value 
       result = k.add(k.load(type, to, 4), scaled());
       break;
     case pack::Epilogue::SiluGate:
-      result = k.mul(k.silu(result), sumAt(segments[1], tile, row, column, lanes, 1));
+      result = k.mul(k.silu(result), sumAt(segments[1], rows, row, column, lanes, 1));
       break;
     case pack::Epilogue::GeluGate:
-      result = k.mul(k.gelu(result), sumAt(segments[1], tile, row, column, lanes, 1));
+      result = k.mul(k.gelu(result), sumAt(segments[1], rows, row, column, lanes, 1));
       break;
     case pack::Epilogue::SoftCap: {
       Value cap = k.constFloat(type, scale), inverse = k.constFloat(type, 1.0 / scale);

@@ -4,7 +4,7 @@
 
 #include "compiler/target/vector/Hadamard.h"
 #include "compiler/target/vector/KvWriter.h"
-#include "compiler/target/vector/Products.h"
+#include "compiler/target/vector/SegmentProducts.h"
 #include <numeric>
 
 namespace izhc {
@@ -24,7 +24,15 @@ public:
   LogicalResult emit();
 
 private:
-  void group(const Segment &segment, TileProduct &product, int64_t role, Value number);
+  // A group of whole heads that lie side by side in whole tiles.
+  struct Group {
+    Value number, firstTile, tiles;
+  };
+  void group(const Segment &segment, int64_t role, Value number);
+  void few(const Segment &segment, int64_t role, const Group &group);
+  void many(const Segment &segment, int64_t role, const Group &group);
+  void finishRows(const Segment &segment, int64_t role, const Group &group, Value first, Value rows,
+                  Value values);
   void finishHead(const Segment &segment, int64_t role, Value head, Value values, Value row);
   void addBias(const Segment &segment, Value head, Value values);
   void normalise(Value norm, Value values);
@@ -52,12 +60,24 @@ private:
   pack::KvType kv;
   KvWriter writer;
   int64_t headDim, groupRows;
-  Value scratch, sums;
+  // The most rows of activations in a pass of many.
+  int64_t passRows = 0;
+  Value scratch, panel, sums;
 };
+
+// Bytes of sums that such a pass has at most.
+constexpr int64_t kPassBytes = 32 * 1024;
 
 LogicalResult HeadsEmitter::emit() {
   scratch = k.stack(TileProduct::kScratchBytes);
-  sums = k.stack(frame.machine.tokenTiles.front() * groupRows * 4);
+  int64_t most = frame.machine.tokenTiles.front(), rowBytes = 4 * groupRows;
+  if (frame.machine.matrix) {
+    constexpr int64_t kRows = PanelProduct::kGroupRows;
+    panel = k.stack(PanelProduct::kScratchBytes);
+    passRows = std::clamp(kPassBytes / rowBytes / kRows * kRows, kRows, PanelProduct::kMostRows);
+    most = std::max(most, passRows);
+  }
+  sums = k.stack(most * rowBytes);
   int64_t unit = 0;
   for (auto [role, weight] : llvm::enumerate(op.getWeights())) {
     auto segment =
@@ -67,10 +87,9 @@ LogicalResult HeadsEmitter::emit() {
     if (segment->rows % headDim)
       return op.emitError("a matrix has ")
              << segment->rows << " rows, which are no whole heads of " << headDim;
-    TileProduct product(frame, *segment->format, act, segment->cols, scratch);
     int64_t groups = (segment->rows + groupRows - 1) / groupRows;
     forSegmentUnits(frame, unit, groups, [&](Value begin, Value end) {
-      k.loop(begin, end, 1, [&](Value number) { group(*segment, product, int64_t(role), number); });
+      k.loop(begin, end, 1, [&](Value number) { group(*segment, int64_t(role), number); });
     });
     unit += groups;
   }
@@ -78,28 +97,65 @@ LogicalResult HeadsEmitter::emit() {
 }
 
 // All rows of activations times the heads of one group.
-void HeadsEmitter::group(const Segment &segment, TileProduct &product, int64_t role, Value number) {
-  int64_t groupTiles = groupRows / PackedLayout::kTileRows, heads = groupRows / headDim;
+void HeadsEmitter::group(const Segment &segment, int64_t role, Value number) {
+  int64_t groupTiles = groupRows / PackedLayout::kTileRows;
   Value firstTile = k.mul(number, groupTiles);
   // A last group may have fewer tiles than the others.
   Value tiles = k.min(k.sub(k.constI64(segment.tiles()), firstTile), k.constI64(groupTiles));
+  Group group{number, firstTile, tiles};
+  if (!panelsServe(frame, act, segment))
+    return few(segment, role, group);
+  k.ifThenElse(
+      k.less(frame.tokens, k.constI64(PanelProduct::kGroupRows)),
+      [&] { few(segment, role, group); }, [&] { many(segment, role, group); });
+}
+
+void HeadsEmitter::few(const Segment &segment, int64_t role, const Group &group) {
+  TileProduct product(frame, *segment.format, act, segment.cols, scratch);
   Value records = frame.address(op.getAct());
   forRowGroups(k, rowTiles(frame, act, segment), frame.tokens, [&](Value first, int64_t rows) {
     Value record = k.at(records, k.mul(first, layout.stride));
-    k.loop(k.constI64(0), tiles, 1, [&](Value tile) {
-      Value weights = k.at(segment.weights, k.mul(k.add(firstTile, tile), product.tileBytes()));
+    k.loop(k.constI64(0), group.tiles, 1, [&](Value tile) {
+      Value number = k.add(group.firstTile, tile);
+      Value weights = k.at(segment.weights, k.mul(number, product.tileBytes()));
       Value to = k.at(sums, k.mul(tile, 4 * PackedLayout::kTileRows));
       product.emit(weights, record, rows, to, 4 * groupRows);
     });
-    k.loop(k.constI64(0), k.constI64(rows), 1, [&](Value row) {
-      k.loop(k.constI64(0), k.constI64(heads), 1, [&](Value inGroup) {
-        Value head = k.add(k.mul(number, heads), inGroup);
-        Value values = k.at(sums, k.add(k.mul(row, 4 * groupRows), k.mul(inGroup, 4 * headDim)));
-        auto finish = [&] { finishHead(segment, role, head, values, k.add(first, row)); };
-        if (heads == 1)
-          return finish();
-        k.ifThen(k.less(head, k.constI64(segment.rows / headDim)), finish);
-      });
+    finishRows(segment, role, group, first, k.constI64(rows), sums);
+  });
+}
+
+void HeadsEmitter::many(const Segment &segment, int64_t role, const Group &group) {
+  PanelProduct product(frame, *segment.format, act, segment.cols, scratch, panel);
+  Value records = frame.address(op.getAct());
+  forPanelPasses(k, frame.tokens, passRows, [&](const PanelPass &pass) {
+    Value record = k.at(records, k.mul(pass.first, layout.stride));
+    k.loop(k.constI64(0), group.tiles, 1, [&](Value tile) {
+      Value number = k.add(group.firstTile, tile);
+      Value weights = k.at(segment.weights, k.mul(number, product.tileBytes()));
+      Value to = k.at(sums, k.mul(tile, 4 * PackedLayout::kTileRows));
+      product.emit(weights, record, pass.rows, to, 4 * groupRows);
+    });
+    pass.forGroups(k, [&](Value first, Value rows, Value sumsBefore) {
+      finishRows(segment, role, group, first, rows, k.at(sums, k.mul(sumsBefore, 4 * groupRows)));
+    });
+  });
+}
+
+// `values`: the sums of the group's heads, those of row `first` first.
+void HeadsEmitter::finishRows(const Segment &segment, int64_t role, const Group &group, Value first,
+                              Value rows, Value values) {
+  int64_t heads = groupRows / headDim;
+  k.loop(k.constI64(0), rows, 1, [&](Value row) {
+    k.loop(k.constI64(0), k.constI64(heads), 1, [&](Value inGroup) {
+      Value head = k.add(k.mul(group.number, heads), inGroup);
+      Value offset = k.add(k.mul(row, 4 * groupRows), k.mul(inGroup, 4 * headDim));
+      auto finish = [&] {
+        finishHead(segment, role, head, k.at(values, offset), k.add(first, row));
+      };
+      if (heads == 1)
+        return finish();
+      k.ifThen(k.less(head, k.constI64(segment.rows / headDim)), finish);
     });
   });
 }

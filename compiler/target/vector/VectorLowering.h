@@ -8,6 +8,8 @@
 
 namespace izhc {
 
+class MatrixUnit;
+
 // Numbers of the products of attention.
 enum class PairNumber {
   Float32,  // sums of even and of odd products, joined at the end
@@ -35,6 +37,8 @@ struct VectorMachine {
   // What attention on rounded numbers computes with: BFloat16 where the machine
   // has pack.dot_pairs, Float16 where it multiplies and adds such vectors.
   PairNumber pairs = PairNumber::Float32;
+  // Null: the machine has none. With one, lanes are 16.
+  const MatrixUnit *matrix = nullptr;
   // Rows of activations that share one pass over a weight tile, largest first;
   // the last must be 1.
   llvm::SmallVector<int64_t, 4> tokenTiles = {1};

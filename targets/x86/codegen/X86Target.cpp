@@ -3,6 +3,7 @@
 #include "compiler/target/Emission.h"
 #include "compiler/target/Target.h"
 #include "compiler/target/vector/VectorLowering.h"
+#include "targets/x86/codegen/Amx.h"
 #include "targets/x86/codegen/LowerDot.h"
 #include "llvm/Support/TargetSelect.h"
 #include <mutex>
@@ -49,17 +50,21 @@ const Variant kVariants[] = {
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avxvnni", "alderlake", DotUnit::Vnni, 8, true, {4, 2, 1}, 1, 0},
     {"avx512vnni", "Ice Lake and later (AVX-512 VNNI)", 40, kAvx512,
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni", "znver4",
-     DotUnit::Vnni, 16, true, {8, 4, 2, 1}, 1, 0},
-    {"avx512bf16", "Zen 4 and later (AVX-512 VNNI and BF16)", 45,
+     DotUnit::Vnni, 16, true, {12, 8, 6, 4, 3, 2, 1}, 1, 0},
+    {"avx512bf16", "Zen 4 and later (AV4, 0-512 VNNI and BF16)", 45,
      kAvx512 | bits(avx512bf16),
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx512bf16",
-     "znver4", DotUnit::Vnni, 16, true, {8, 4, 2, 1}, 4, 0},
-    // Dots of bfloat16 are half as fast there as float32, sums of float16 twice
+     "znver4", DotUnit::Vnni, 16, true, {12, 8, 6, 4, 3, 2, 1},     // Dots of bfloat16 are half as fast there as float32, sums of float16 twice
     // as fast (Emerald Rapids, 2026-11).
     {"avx512fp16", "Sapphire Rapids and later (AVX-512 VNNI and FP16)", 46,
      kAvx512 | bits(avx512fp16),
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx512fp16",
-     "sapphirerapids", DotUnit::Vnni, 16, true, {8, 4, 2, 1}, 1, 0},
+     "sapphirerapids", DotUnit::Vnni, 16, true, {12, 8, 6, 4, 3, 2, 1}, 1, 0},
+    {"amx", "Sapphire Rapids and later (AMX with 8-bit integers)", 50,
+     kAvx512 | bits(avx512fp16, amxtile, amxint8),
+     "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx512fp16,"
+     "+amx-tile,+amx-int8",
+     "sapphirerapids", DotUnit::Vnni, 16, true, {12, 8, 6, 4, 3, 2, 1}, 1, 0},
 };
 // clang-format on
 
@@ -83,6 +88,8 @@ public:
       machine.pairs = PairNumber::Float16;
     else if (variant.features & bits(avx512bf16))
       machine.pairs = PairNumber::BFloat16;
+    if (variant.features & bits(amxint8))
+      machine.matrix = &amxUnit();
     machine.unsignedDots = variant.dots == DotUnit::Vnni;
     machine.shufflesBytes = variant.dots != DotUnit::Sse2;
     machine.prefetchRows = variant.prefetchRows;

@@ -1,0 +1,355 @@
+// How a panel is multiplied. The unit's sums of a step (weights that share a
+// scale) have to leave its registers to be scaled, so they pass through memory:
+//
+//   while the steps of one chunk of 64 weights are scaled and added up, the
+//   unit works on the next chunk (or the first one of the next group), whose
+//   sums go to the other of two buffers.
+//
+// Sums are exact integers, and each is converted, scaled and added in the order
+// of TileProduct: results don't depend on which of both computes a row.
+//
+// In the memory of a panel, chunks lie one after another (of 64 weights: codes
+// as the unit wants them, less the zero point; a vector of scales a step; one
+// of minima a step), behind them the heads of units of 256 (scale, -minimum).
+
+#include "compiler/target/vector/PanelProduct.h"
+
+namespace izhc {
+
+using namespace mlir;
+
+namespace {
+
+constexpr int64_t kVector = 4 * PackedLayout::kTileRows;
+constexpr int64_t kChunkCodes = 64 * PackedLayout::kTileRows;
+// Weights of a row in a panel: with the records of a group and the sums of all,
+// it stays in a first-level cache of 48 KiB.
+constexpr int64_t kPanelWeights = 1024;
+constexpr int64_t kPanelChunks = kPanelWeights / 64;
+constexpr int64_t kMostSteps = 4;
+// What the unit makes of one step.
+constexpr int64_t kSumBytes = PanelProduct::kGroupRows * kVector;
+// Fetched while a group passes over a chunk.
+constexpr int64_t kAheadBytes = 128;
+// Two buffers of the sums of a chunk.
+constexpr int64_t kBufferBytes = kMostSteps * kSumBytes;
+constexpr int64_t kHeadsOffset = 2 * kBufferBytes;
+constexpr int64_t kChunksOffset = kHeadsOffset + kPanelWeights / 256 * 2 * kVector;
+static_assert(kChunksOffset + kPanelChunks * (kChunkCodes + 2 * kMostSteps * kVector) <=
+              PanelProduct::kScratchBytes);
+
+} // namespace
+
+bool PanelProduct::serves(const VectorMachine &machine, const FormatSpec &format,
+                          pack::ActType act) {
+  if (!machine.matrix || format.kind != ElementKind::Quantized ||
+      act.getKind() == pack::ActKind::F32)
+    return false;
+  // A minimum for each 32 weights, added to the same sums as the products,
+  // takes the vectors as long as all of TileProduct does: SmolLM2 in Q4_1 6700
+  // tokens/s against 7150 (6 layers, Emerald Rapids, 2 threads, 2026-11).
+  if (format.hasMin && format.blockWeights == 32)
+    return false;
+  // Codes less the zero point are signed bytes.
+  return mostCode(format) <= (format.signedCodes ? 128 : 127 + format.zeroPoint) &&
+         (!format.signedCodes || format.zeroPoint == 0);
+}
+
+PanelProduct::PanelProduct(KernelFrame &frame, const FormatSpec &format, pack::ActType type,
+                           int64_t cols, Value unpacking, Value scratch)
+    : k(frame.k), unit(*frame.machine.matrix), reader(frame.k, format, frame.machine.lanes),
+      type(type), act(type), floats(k.vec(PackedLayout::kTileRows, k.f32())),
+      ints(k.vec(PackedLayout::kTileRows, k.i32())), cols(cols), nested(format.blockWeights == 256),
+      hasScales(!nested || reader.hasSubs()), grouped(type.getKind() == pack::ActKind::Block256),
+      step(format.subWeights == 16 ? 16 : 32), steps(64 / step), unpacking(unpacking),
+      panelChunks(k.at(scratch, kChunksOffset)), panelHeads(k.at(scratch, kHeadsOffset)),
+      buffers(scratch) {
+  assert(frame.machine.lanes == PackedLayout::kTileRows && "a tile is one vector wide");
+  if (step == 16 && format.hasMin)
+    sums16Offset = pack::ActLayout::find(type.getCorr16(), act.corr16, -1);
+  scalesOffset = kChunkCodes;
+  minimaOffset = scalesOffset + (hasScales ? steps * kVector : 0);
+  chunkBytes = minimaOffset + (format.hasMin ? steps * kVector : 0);
+  headBytes = nested ? (format.hasMin ? 2 : 1) * kVector : 0;
+}
+
+Value PanelProduct::groups(KernelBuilder &k, Value rows) {
+  return k.div(k.add(rows, kGroupRows - 1), kGroupRows);
+}
+
+Value PanelProduct::firstRow(KernelBuilder &k, Value group, Value rows) {
+  return k.min(k.mul(group, kGroupRows), k.add(rows, -kGroupRows));
+}
+
+void PanelProduct::emit(Value tile, Value first, Value rows, Value out, int64_t outStride) {
+  unit.configure(k, step);
+  Pass pass{first, rows, groups(k, rows), out, outStride};
+  auto forSums = [&](llvm::function_ref<Value(Value place)> value) {
+    k.loop(k.constI64(0), k.mul(pass.groups, kGroupRows * outStride), outStride, [&](Value at) {
+      Value place = k.at(out, at);
+      k.store(value(place), place, 64);
+    });
+  };
+  forSums([&](Value) { return k.zero(floats); });
+  int64_t units = reader.layout.unitsPerRow(cols);
+  int64_t most = kPanelWeights / reader.layout.unitWeights;
+  k.loop(k.constI64(0), k.constI64(units), most, [&](Value firstUnit) {
+    Value count = k.min(k.sub(k.constI64(units), firstUnit), k.constI64(most));
+    Panel panel{tile, firstUnit, count, k.mul(count, reader.layout.unitWeights / 64)};
+    decode(panel);
+    multiply(panel, pass);
+  });
+  unit.release(k);
+  if (reader.spec.factor != 1)
+    forSums([&](Value place) {
+      return k.mul(vectorAt(place), k.constFloat(floats, reader.spec.factor));
+    });
+}
+
+//===----------------------------------------------------------------------===//
+// Decoding
+//===----------------------------------------------------------------------===//
+
+Value PanelProduct::chunkAt(Value chunk, int64_t offset) {
+  return k.at(k.at(panelChunks, k.mul(chunk, chunkBytes)), offset);
+}
+
+Value PanelProduct::headAt(Value unit, int64_t offset) {
+  return k.at(k.at(panelHeads, k.mul(unit, headBytes)), offset);
+}
+
+void PanelProduct::decode(const Panel &panel) {
+  const PackedLayout &layout = reader.layout;
+  int64_t chunks = layout.unitWeights / 64;
+  k.loop(k.constI64(0), panel.units, 1, [&](Value u) {
+    Value from = k.at(panel.tile, k.mul(k.add(panel.firstUnit, u), layout.unitBytes));
+    if (!nested)
+      return decodeChunk(from, Value(), from, u);
+    decodeHead(from, headAt(u, 0));
+    if (reader.unpacksSubs())
+      reader.unpackSubs(from, from, unpacking);
+    if (reader.expands())
+      reader.expandCodes(from, unpacking);
+    Value codes = reader.expands() ? k.at(unpacking, WeightReader::kCodesInScratch) : from;
+    k.loop(k.constI64(0), k.constI64(chunks), 1, [&](Value q) {
+      decodeChunk(k.at(codes, k.mul(q, layout.chunkBytes)), k.at(unpacking, k.mul(q, 64)), Value(),
+                  k.add(k.mul(u, chunks), q));
+    });
+  });
+}
+
+void PanelProduct::decodeHead(Value from, Value head) {
+  k.store(reader.scale(from, from, 0), head, 64);
+  if (reader.spec.hasMin)
+    k.store(k.neg(reader.minimum(from, 0)), k.at(head, kVector), 64);
+}
+
+// `codes`: the chunk's; `subs`: its unpacked sub-scales; `head`: of units that
+// are one chunk.
+void PanelProduct::decodeChunk(Value codes, Value subs, Value head, Value chunk) {
+  const FormatSpec &spec = reader.spec;
+  Value dwords = reader.hasSubs() ? reader.subDwords(codes, subs) : Value();
+  for (int64_t s = 0; s < steps; ++s) {
+    if (hasScales)
+      k.store(dwords ? reader.sub(dwords, s * step) : reader.scale(Value(), head, s * step),
+              chunkAt(chunk, scalesOffset + s * kVector), 64);
+    if (spec.hasMin)
+      k.store(dwords ? reader.subMin(dwords, s * step) : reader.minimum(head, s * step),
+              chunkAt(chunk, minimaOffset + s * kVector), 64);
+  }
+  WeightReader::Planes planes;
+  for (int64_t kk = 0; kk < 64; kk += 4) {
+    Value bytes = reader.codes(planes, codes, kk);
+    k.store(k.add(bytes, -int64_t(spec.zeroPoint)), chunkAt(chunk, kk / 4 * kVector), 64);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Multiplying
+//===----------------------------------------------------------------------===//
+
+// The place of a field of a record that has so many bytes for a chunk.
+Value PanelProduct::actAt(const Panel &panel, Value record, Value chunk, int64_t field,
+                          int64_t bytesAChunk) {
+  int64_t chunks = reader.layout.unitWeights / 64;
+  Value number = k.add(k.mul(panel.firstUnit, chunks), chunk);
+  return k.at(k.at(record, k.mul(number, bytesAChunk)), field);
+}
+
+Value PanelProduct::rowValue(Type element, Value base, int64_t row, int64_t offset) {
+  return k.loadSplat(element, PackedLayout::kTileRows, k.at(base, row * act.stride + offset));
+}
+
+// The unit's part of a chunk: sums of each step to a buffer.
+void PanelProduct::startChunk(const Panel &panel, Value record, Value chunk, Value buffer) {
+  Value values = actAt(panel, record, chunk, act.codes, 64);
+  auto to = [&](int64_t s) { return k.at(k.at(buffers, buffer), s * kSumBytes); };
+  for (int64_t s = 0; s < steps; ++s) {
+    unit.load(k, MatrixUnit::activations(s), k.at(values, s * step), act.stride);
+    unit.load(k, MatrixUnit::codes(s), chunkAt(chunk, s * step / 4 * kVector), kVector);
+    unit.clear(k, MatrixUnit::sums(s));
+    unit.multiply(k, MatrixUnit::sums(s), MatrixUnit::activations(s), MatrixUnit::codes(s));
+  }
+  for (int64_t s = 0; s < steps; ++s)
+    unit.store(k, MatrixUnit::sums(s), to(s), kVector);
+}
+
+// Starts the chunk behind `chunk`, the first one of the next group behind the
+// last; returns the other buffer, where its sums go.
+Value PanelProduct::startNext(const Panel &panel, const Group &group, Value chunk, Value buffer) {
+  Value behind = k.add(chunk, 1), isLast = k.equal(behind, panel.chunks);
+  Value other = k.sub(k.constI64(kBufferBytes), buffer);
+  // The weights of the next panel come meanwhile, two lines a chunk.
+  Value ahead = k.at(group.ahead, k.mul(chunk, kAheadBytes));
+  for (int64_t line = 0; line < kAheadBytes; line += 64)
+    k.prefetch(k.at(ahead, line));
+  startChunk(panel, k.select(isLast, group.next, group.record),
+             k.select(isLast, k.constI64(0), behind), other);
+  return other;
+}
+
+void PanelProduct::multiply(const Panel &panel, const Pass &pass) {
+  Value zero = k.constI64(0), lastGroup = k.add(pass.groups, -1);
+  auto record = [&](Value group) {
+    return k.at(pass.first, k.mul(firstRow(k, group, pass.rows), act.stride));
+  };
+  Value behind =
+      k.at(panel.tile, k.mul(k.add(panel.firstUnit, panel.units), reader.layout.unitBytes));
+  startChunk(panel, pass.first, zero, zero);
+  k.loop(zero, pass.groups, k.constI64(1), zero, [&](Value g, llvm::ArrayRef<Value> carried) {
+    Group group{record(g), record(k.min(k.add(g, 1), lastGroup)),
+                k.at(pass.out, k.mul(g, kGroupRows * pass.outStride)),
+                k.at(behind, k.mul(k.mul(g, panel.chunks), kAheadBytes)), pass.outStride};
+    return Values{nested ? overUnits(panel, group, carried[0])
+                         : overChunks(panel, group, carried[0])};
+  });
+}
+
+// acc += float(sum) * (scale * the activations' scale)   (+ m * sum of these)
+Value PanelProduct::overChunks(const Panel &panel, const Group &group, Value buffer) {
+  auto place = [&](int64_t row) { return k.at(group.out, row * group.outStride); };
+  Values state;
+  for (int64_t r = 0; r < kGroupRows; ++r)
+    state.push_back(vectorAt(place(r)));
+  state.push_back(buffer);
+  state = k.loop(k.constI64(0), panel.chunks, k.constI64(1), state,
+                 [&](Value chunk, llvm::ArrayRef<Value> carried) {
+                   Values acc(carried.begin(), carried.end() - 1);
+                   Value buffer = carried.back();
+                   Value next = startNext(panel, group, chunk, buffer);
+                   Value from = k.at(buffers, buffer);
+                   Value scales = actAt(panel, group.record, chunk, act.scales, 8);
+                   for (int64_t s = 0; s < steps; ++s) {
+                     Value scale = vectorAt(chunkAt(chunk, scalesOffset + s * kVector));
+                     Value minimum = reader.spec.hasMin
+                                         ? vectorAt(chunkAt(chunk, minimaOffset + s * kVector))
+                                         : Value();
+                     int64_t block = s * step / 32 * 4;
+                     for (int64_t r = 0; r < kGroupRows; ++r) {
+                       Value sum = k.load(ints, k.at(from, s * kSumBytes + r * kVector), 64);
+                       Value factor = k.mul(scale, rowValue(k.f32(), scales, r, block));
+                       acc[r] = k.mulAdd(k.intToFloat(sum), factor, acc[r]);
+                       if (minimum) {
+                         Value sums = actAt(panel, group.record, chunk, act.sums, 8);
+                         acc[r] = k.mulAdd(minimum, rowValue(k.f32(), sums, r, block), acc[r]);
+                       }
+                     }
+                   }
+                   acc.push_back(next);
+                   return acc;
+                 });
+  buffer = state.pop_back_val();
+  for (int64_t r = 0; r < kGroupRows; ++r)
+    k.store(state[r], place(r), 64);
+  return buffer;
+}
+
+// Times 2^e by adding to the exponent, as TileProduct does.
+Value PanelProduct::scaledByExponent(Value sum, Value exponent) {
+  return k.bitcast(k.add(k.bitcast(k.intToFloat(sum), ints), exponent), floats);
+}
+
+// part += (float(sum) * 2^e) * sub for the 256 of a unit, then acc += part *
+// (d * step); or scales of the activations for 2^e, step 1.
+Value PanelProduct::overUnits(const Panel &panel, const Group &group, Value buffer) {
+  Values outer = k.loop(k.constI64(0), panel.units, k.constI64(1), buffer,
+                        [&](Value u, llvm::ArrayRef<Value> carried) {
+                          Values state(kGroupRows, k.zero(floats));
+                          state.push_back(carried[0]);
+                          state = k.loop(k.constI64(0), k.constI64(4), k.constI64(1), state,
+                                         [&](Value q, llvm::ArrayRef<Value> carried) {
+                                           Values part(carried.begin(), carried.end() - 1);
+                                           Value buffer = carried.back(),
+                                                 chunk = k.add(k.mul(u, 4), q);
+                                           Value next = startNext(panel, group, chunk, buffer);
+                                           addParts(panel, group, chunk, buffer, part);
+                                           part.push_back(next);
+                                           return part;
+                                         });
+                          Value next = state.pop_back_val();
+                          addScaled(panel, group, u, state, vectorAt(headAt(u, 0)));
+                          if (reader.spec.hasMin)
+                            addMinima(panel, group, u);
+                          return Values{next};
+                        });
+  return outer[0];
+}
+
+void PanelProduct::addParts(const Panel &panel, const Group &group, Value chunk, Value buffer,
+                            Values &part) {
+  Value from = k.at(buffers, buffer);
+  Type element = grouped ? k.i32() : k.f32();
+  Value factors = actAt(panel, group.record, chunk, grouped ? act.exponents : act.scales, 8);
+  for (int64_t s = 0; s < steps; ++s) {
+    Value scale = hasScales ? vectorAt(chunkAt(chunk, scalesOffset + s * kVector)) : Value();
+    for (int64_t r = 0; r < kGroupRows; ++r) {
+      Value sum = k.load(ints, k.at(from, s * kSumBytes + r * kVector), 64);
+      Value factor = rowValue(element, factors, r, s * step / 32 * 4);
+      Value product = grouped ? scaledByExponent(sum, factor) : k.mul(k.intToFloat(sum), factor);
+      part[r] = scale ? k.mulAdd(product, scale, part[r]) : k.add(product, part[r]);
+    }
+  }
+}
+
+// acc += part * (scale * step) for a unit.
+void PanelProduct::addScaled(const Panel &panel, const Group &group, Value u, const Values &part,
+                             Value scale) {
+  Value number = k.add(panel.firstUnit, u);
+  Value steps = k.at(k.at(group.record, k.mul(number, 4)), act.scales);
+  for (int64_t r = 0; r < kGroupRows; ++r) {
+    Value place = k.at(group.out, r * group.outStride);
+    // Activations with a scale a block have been multiplied by it already.
+    Value factor = grouped ? k.mul(scale, rowValue(k.f32(), steps, r, 0)) : scale;
+    k.store(k.mulAdd(part[r], factor, vectorAt(place)), place, 64);
+  }
+}
+
+// The same for minima: they don't need the unit, and their sums would not fit
+// into the registers beside the others.
+void PanelProduct::addMinima(const Panel &panel, const Group &group, Value u) {
+  Values part = k.loop(
+      k.constI64(0), k.constI64(4), k.constI64(1), Values(kGroupRows, k.zero(floats)),
+      [&](Value q, llvm::ArrayRef<Value> carried) {
+        Values part(carried.begin(), carried.end());
+        Value chunk = k.add(k.mul(u, 4), q);
+        bool by32 = step == 32;
+        Value sums = by32 ? actAt(panel, group.record, chunk, act.sums, 8)
+                          : actAt(panel, group.record, chunk, sums16Offset, 16);
+        Value factors = actAt(panel, group.record, chunk, grouped ? act.exponents : act.scales, 8);
+        for (int64_t s = 0; s < steps; ++s) {
+          Value minimum = vectorAt(chunkAt(chunk, minimaOffset + s * kVector));
+          for (int64_t r = 0; r < kGroupRows; ++r) {
+            Value sum = rowValue(by32 ? k.f32() : k.i32(), sums, r, 4 * s);
+            if (!by32) {
+              Value factor = rowValue(grouped ? k.i32() : k.f32(), factors, r, s * step / 32 * 4);
+              sum = grouped ? scaledByExponent(sum, factor) : k.mul(k.intToFloat(sum), factor);
+            }
+            part[r] = k.mulAdd(minimum, sum, part[r]);
+          }
+        }
+        return part;
+      });
+  addScaled(panel, group, u, part, vectorAt(headAt(u, kVector)));
+}
+
+} // namespace izhc
