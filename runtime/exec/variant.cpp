@@ -83,10 +83,12 @@ izh_status choose_best(const Root& root, const char* name, const Machine& machin
   }
   char reason[256];
   obstacle(root.variants[least], machine, reason, sizeof(reason));
+  const char* kind = machine.name ? nullptr : device_kind_for(root.variants[least].arch);
   return fail(error, IZH_UNSUPPORTED_CPU,
-              "no variant of %s runs on this machine: %s %s; compile it for more targets "
+              "no variant of %s runs on this machine: %s %s; %s%s%scompile it for more targets "
               "(izhc compile --target=...)",
-              name, root.variants[least].name, reason);
+              name, root.variants[least].name, reason, kind ? "run it with --device " : "",
+              kind ? kind : "", kind ? ", or " : "");
 }
 
 izh_status check_required(const Root& root, const char* name, const Machine& machine,

@@ -52,8 +52,8 @@ izh_status open(Driver* driver, izh_error* error) {
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     return fail(error, IZH_UNSUPPORTED_CPU,
-                "a GPU was asked for, but the NVIDIA driver's %s can't be opened (%s): install "
-                "the driver, or use --device cpu",
+                "the NVIDIA driver's %s can't be opened (%s): to use a GPU, install the driver; "
+                "--device cpu needs none",
                 kLibrary, dlerror());
   }
   IZH_TRY(find_all(library, driver, error));

@@ -27,6 +27,7 @@ struct Device {
 
 namespace {
 
+constexpr const char* kArch = "nvptx64";
 constexpr size_t kStagingBytes = size_t{8} << 20;
 
 // Fails with what the driver says of `result`.
@@ -75,7 +76,7 @@ izh_status describe(const cuda::Driver& driver, uint32_t index, cuda::DeviceNumb
   info->multiprocessors = multiprocessors > 0 ? static_cast<uint32_t>(multiprocessors) : 1;
   size_t bytes = 0;
   IZH_DRIVER(&device, device_memory(&bytes, *number), "being described");
-  info->arch = "nvptx64";
+  info->arch = kArch;
   info->features = features_of(10 * major + minor);
   info->total_bytes = bytes;
   return IZH_OK;
@@ -104,24 +105,18 @@ izh_status make(Device* device, uint32_t index, izh_error* error) {
   return IZH_OK;
 }
 
-izh_status check_kind(const char* wanted, izh_error* error) {
-  for (const char* later : {"rocm", "metal", "vulkan"}) {
-    if (strcmp(wanted, later) != 0) continue;
-    return fail(error, IZH_INVALID_ARGUMENT,
-                "IZH_DEVICE is %s, but this runtime has no support for it: set it to cpu or cuda, "
-                "or leave it out",
-                wanted);
-  }
-  return fail(
-      error, IZH_INVALID_ARGUMENT,
-      "IZH_DEVICE is \"%s\", but the device kinds are cpu, cuda (or cuda:N for GPU N), rocm, "
-      "metal and vulkan",
-      wanted);
-}
-
 }  // namespace
 
-const char* device_kinds() { return "cpu, cuda or cuda:N"; }
+const char* device_kinds() { return "cpu, cuda or cuda:N for GPU N"; }
+
+bool device_known(const char* wanted) {
+  uint32_t number = 0;
+  return strcmp(wanted, "cpu") == 0 || gpu_number(wanted, &number);
+}
+
+const char* device_kind_for(const char* arch) {
+  return strcmp(arch, kArch) == 0 ? "cuda" : nullptr;
+}
 
 izh_status device_count(uint32_t* out, izh_error* error) {
   const cuda::Driver* driver = nullptr;
@@ -144,7 +139,10 @@ izh_status device_open(Device** out, izh_error* error) {
   const char* wanted = getenv("IZH_DEVICE");
   if (!wanted || !*wanted || strcmp(wanted, "cpu") == 0) return IZH_OK;
   uint32_t index = 0, count = 0;
-  if (!gpu_number(wanted, &index)) return check_kind(wanted, error);
+  if (!gpu_number(wanted, &index)) {
+    return fail(error, IZH_INVALID_ARGUMENT, "IZH_DEVICE is \"%s\", but it can be %s", wanted,
+                device_kinds());
+  }
   IZH_TRY(device_count(&count, error));
   if (index >= count) {
     return fail(error, IZH_INVALID_ARGUMENT,

@@ -29,6 +29,10 @@ struct DeviceInfo {
 
 // What IZH_DEVICE may be, for help texts.
 const char* device_kinds();
+// Whether `wanted` is spelled as one of these, be it there or not.
+bool device_known(const char* wanted);
+// Which kind runs code of `arch`, as variants spell it; NULL: a processor does.
+const char* device_kind_for(const char* arch);
 
 // Opens the device that IZH_DEVICE (environment) names; `*out` is NULL where
 // it names the processor, or nothing. A device that isn't there is an error.

@@ -123,12 +123,16 @@ def render(tools):
     tools.refused("izhc", "render", template, "--context", context, says=["JSON"])
 
 
-def talk(tools, artifact, text, *options):
-    """-> what chat answers to the lines of `text`"""
+def converse(tools, artifact, text, *options):
+    """-> what chat answers to the lines of `text`, and what it tells beside"""
     command = [tools.binaries / "izh-rt", "chat", artifact, "--temp", "0", "-n", "12", *options]
     done = subprocess.run(list(map(str, command)), input=text.encode(), capture_output=True, timeout=120)
     expect(done.returncode == 0, f"status {done.returncode}: {done.stderr.decode()}")
-    return done.stdout.decode("utf-8", "replace")
+    return [out.decode("utf-8", "replace") for out in (done.stdout, done.stderr)]
+
+
+def talk(*arguments):
+    return converse(*arguments)[0]
 
 
 def answer_to(tools, artifact, messages):
@@ -151,6 +155,58 @@ def chat(tools):
     expect(got == f"{one}\n{two}\n", f"{got!r} instead of {one!r} and {two!r}")
     got = talk(tools, artifact, "other\n/clear\nthe and the\n/exit\nmore\n", "--system", "on the win")
     expect(got.endswith(f"\n{one}\n"), f"{got!r} doesn't end with {one!r}")
+
+
+def commands(tools):
+    """Commands are no messages; the seed that is told gives the same answers."""
+    artifact = tools.compile(model_file(tools, "--kind=q8_0"), "chat.izh", "--target=native")
+    answer, told = converse(tools, artifact, "/quit\n/Exit  \nthe\n")
+    expect(answer == "", f"a command was answered: {answer!r}")
+    expect("'/quit'" in told and "/clear" in told and "/exit" in told, told)
+    expect(talk(tools, artifact, "the and\n", "--system", "") == talk(tools, artifact, "the and\n"), "--system ''")
+    answer, told = converse(tools, artifact, "the and the\n", "--temp", "2")
+    word, seed = told.splitlines()[-1].split()
+    expect(word == "seed", told)
+    again = talk(tools, artifact, "the and the\n", "--temp", "2", "--seed", seed)
+    expect(again == answer, f"with seed {seed} {again!r}, not {answer!r}")
+
+
+def endings(tools):
+    """What ended a text is told, and rates where there are some."""
+    artifact = tools.compile(model_file(tools, "--kind=q8_0"), "chat.izh", "--target=native")
+    run = ["izh-rt", "run", artifact, "-p", "the thing", "--temp", 0, "--ignore-eos"]
+    used = len(json.loads(tools.call("izh-rt", "tokenize", artifact, "-p", "the thing", "--json").stdout))
+    # The last token has to be read by nobody.
+    for options, stop, count in ((["-n", 3], "length", 3), (["-n", 50, "-c", used + 2], "context", 3)):
+        answer = json.loads(tools.call(*run, *options, "--json").stdout)
+        expect((answer["stop"], len(answer["tokens"])) == (stop, count), f"{options}: {answer}")
+    said = tools.call(*run, "-n", 3).stderr
+    expect("3 tokens at " in said and "(cut by -n)" in said, said)
+    said = tools.call(*run, "-n", 50, "-c", used + 2).stderr
+    expect(f"the context of {used + 2} tokens is full" in said, said)
+    said = tools.call(*run, "-n", 1).stderr
+    expect("generation 1 token (" in said, said)
+    trained = json.loads(tools.call("izh-rt", "info", artifact, "--json").stdout)["context"]
+    said = tools.call(*run, "-n", 1, "-c", trained + 1).stderr
+    expect(f"trained for {trained} tokens" in said, said)
+    expect("trained" not in tools.call(*run, "-n", 1, "-c", trained).stderr, "a warning without reason")
+    command = [str(tools.binaries / "izh-rt"), *map(str, run[1:]), "-n", "3"]
+    both = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60).stdout
+    expect(both.splitlines()[-1].startswith(b"load "), both)
+
+
+def ends_at_once(tools):
+    """A model whose likeliest token, the first of equal ones, ends the text."""
+    path = tools.work / "silent.gguf"
+    options = make_gguf.options([str(path), "--template", TEMPLATE])
+    metadata, tensors = make_gguf.make_metadata(options), make_gguf.make_tensors(options)
+    norm = tensors["output_norm.weight"]
+    tensors["output_norm.weight"] = gguf.Tensor("f32", norm.shape, bytes(4) * norm.shape[0])
+    metadata["tokenizer.ggml.eos_token_id"] = (gguf.U32, 0)
+    gguf.write(path, metadata, tensors)
+    done = tools.call("izh-rt", "run", tools.compile(path, "silent.izh"), "-p", "the", "--temp", 0)
+    expect(done.stdout == "", repr(done.stdout))
+    expect("ended the text at once" in done.stderr and "izh-rt chat" in done.stderr, done.stderr)
 
 
 def interrupt(tools):
@@ -244,7 +300,9 @@ def run(suite, tools):
         suite.run(f"folder {arch}", folder, tools, arch, *small)
     suite.run("folder gemma3, told in part", told_in_part, tools)
     suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
-    for name, function in (("render", render), ("chat", chat), ("chat interrupted", interrupt),
+    for name, function in (("render", render), ("chat", chat), ("chat commands", commands),
+                           ("what ends a text", endings), ("a text that ends at once", ends_at_once),
+                           ("chat interrupted", interrupt),
                            ("tokenizer against its vectors", vectors), ("tokenizer works", tokenizer_works),
                            ("folders and templates refused", refusals)):
         suite.run(name, function, tools)

@@ -107,6 +107,18 @@ for file in cut none large missing; do
 done
 [ ! -e "$folder/out.npy" ] || { echo "FAILED: out.npy was left behind"; failures=$((failures + 1)); }
 
+# Folders and models are no artifacts, and there are hints for what is not there.
+mkdir "$folder/model"
+cp "$folder/zeros" "$folder/model/model.safetensors"
+printf '{}' >"$folder/model/config.json"
+expect 1 "izhc compile $folder/model'" "$rt" "$folder/model" -p a
+expect 1 "izhc compile $folder/model'" "$rt" "$folder/model/model.safetensors" -p a
+for kind in rocm gpu cuda: cuda:x; do
+  expect 1 "--device is '$kind', but it can be cpu, cuda" "$rt" run "$folder/zeros" -p a --device $kind
+done
+expect 0 '"features": [' "$rt" devices --json
+expect 0 "the model's context, at most 4096" "$rt" chat --help
+
 # Texts that never end, and models that nobody writes.
 expect 1 "/dev/zero' is a device" "$rt" logits "$folder/zeros" --tokens /dev/zero -o "$folder/out.npy"
 expect 1 "$folder/pipe" "$rt" info "$folder/pipe"

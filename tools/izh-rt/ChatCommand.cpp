@@ -1,14 +1,13 @@
 // `izh-rt chat`: a conversation over standard input and output.
 
 #include "tools/izh-rt/Chat.h"
+#include "tools/izh-rt/ChatInput.h"
 #include "tools/izh-rt/ChatSession.h"
 #include "tools/izh-rt/Commands.h"
 #include "tools/izh-rt/Sampling.h"
 
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <unistd.h>
 
 namespace izh::rt {
@@ -29,84 +28,8 @@ void catchInterrupt() {
 struct ChatOptions {
   ModelOptions model;
   SamplingArguments sampling;
-  std::string system;
-};
-
-// Reads what people type. A line is a message; a line that ends with a
-// backslash goes on in the next one, and so does all between lines of """.
-class Input {
-public:
-  explicit Input(bool terminal) : terminal(terminal) {}
-
-  enum class Got { Message, Nothing, End };
-
-  Got next(std::string *message) {
-    message->clear();
-    bool block = false, more = true;
-    for (bool first = true; more; first = false) {
-      prompt(first ? "> " : "... ");
-      std::string line;
-      if (!readLine(&line)) {
-        if (interrupted)
-          return Got::Nothing;
-        return first ? Got::End : Got::Message;
-      }
-      if (line == "\"\"\"") {
-        more = block = !block;
-        continue;
-      }
-      more = block || (!line.empty() && line.back() == '\\');
-      if (more && !block)
-        line.pop_back();
-      *message += line + (more ? "\n" : "");
-    }
-    // The line break before the closing """ is not part of the message.
-    if (!message->empty() && message->back() == '\n')
-      message->pop_back();
-    return message->empty() ? Got::Nothing : Got::Message;
-  }
-
-private:
-  static constexpr size_t kMostBytes = size_t(64) << 20;
-
-  void prompt(const char *text) {
-    if (terminal)
-      (void)!write(STDERR_FILENO, text, strlen(text));
-  }
-
-  // Without buffering of stdio, which would keep reading after a signal.
-  bool readLine(std::string *line) {
-    for (;;) {
-      size_t end = waiting.find('\n');
-      if (end != std::string::npos) {
-        *line = waiting.substr(0, end);
-        waiting.erase(0, end + 1);
-        if (!line->empty() && line->back() == '\r')
-          line->pop_back();
-        return true;
-      }
-      char piece[4096];
-      ssize_t count =
-          ended || waiting.size() > kMostBytes ? 0 : read(STDIN_FILENO, piece, sizeof(piece));
-      if (count < 0 && errno == EINTR && !interrupted)
-        continue;
-      if (count < 0 && interrupted) {
-        waiting.clear();
-        return false;
-      }
-      if (count > 0) {
-        waiting.append(piece, size_t(count));
-        continue;
-      }
-      ended = true;
-      *line = std::move(waiting);
-      waiting.clear();
-      return !line->empty();
-    }
-  }
-
-  bool terminal, ended = false;
-  std::string waiting;
+  std::string system; // "" for none
+  bool hasSystem = false;
 };
 
 class Conversation {
@@ -132,11 +55,18 @@ public:
       return true;
     }
     std::string answer;
-    size_t spent = 0;
-    if (!session.answer(prompt, writeAll, &answer, &spent))
+    std::string stop;
+    if (!session.answer(prompt, writeAll, &answer, &stop))
       return false;
     messages.push_back({"assistant", answer});
-    return writeAll("\n");
+    if (!writeAll("\n"))
+      return false;
+    if (stop == "length")
+      fprintf(stderr, "izh-rt: the answer was cut by -n\n");
+    else if (stop == "context")
+      fprintf(stderr, "izh-rt: the answer was cut: the context of %u tokens is full (--ctx)\n",
+              izh_context_tokens(context));
+    return true;
   }
 
 private:
@@ -178,30 +108,34 @@ private:
 };
 
 int converse(Conversation &conversation, bool terminal) {
-  Input input(terminal);
+  using Got = ChatInput::Got;
+  ChatInput input(STDIN_FILENO, terminal, interrupted);
   std::string text;
   for (;;) {
     interrupted = false;
-    Input::Got got = input.next(&text);
-    if (got == Input::Got::End || text == "/exit")
-      break;
-    if (got == Input::Got::Nothing) {
-      if (interrupted && terminal)
-        fprintf(stderr, "\n(/exit or Ctrl-D ends)\n");
-      else if (interrupted)
+    switch (input.next(&text)) {
+    case Got::End:
+      return kDone;
+    case Got::Nothing:
+      if (interrupted && !terminal)
         return kDone;
-      continue;
-    }
-    if (text == "/clear") {
+      if (interrupted)
+        fprintf(stderr, "\n(/exit or Ctrl-D ends)\n");
+      break;
+    case Got::Clear:
       conversation.clear();
-      continue;
+      break;
+    case Got::Unknown:
+      fprintf(stderr,
+              "izh-rt: there is no command '%s': %s; a message that begins with / goes between "
+              "\"\"\" and \"\"\"\n",
+              text.c_str(), kChatCommands);
+      break;
+    case Got::Message:
+      if (!conversation.say(text))
+        return kFailed;
     }
-    if (!conversation.say(text))
-      return kFailed;
   }
-  if (terminal)
-    fprintf(stderr, "\n");
-  return kDone;
 }
 
 } // namespace
@@ -210,9 +144,10 @@ int chatCommand(int count, char **words) {
   ChatOptions options;
   Arguments arguments("izh-rt chat", "Talks: a line is a message, \"\"\" begins and ends several, "
                                      "Ctrl-C ends an answer, /clear forgets, /exit ends.");
-  declareRun(arguments, options.model);
+  declareRun(arguments, options.model, "the model's context, at most 4096");
   options.sampling.generation.tokens = 1024;
-  arguments.text("--system", "TEXT", &options.system, "what the model is told first");
+  arguments.text("--system", "TEXT", &options.system, &options.hasSystem,
+                 "what the model is told first; '' for nothing");
   arguments.integer("-n,--tokens", "N", &options.sampling.generation.tokens, 1, 1u << 30,
                     "most tokens of an answer (1024)");
   declareSampling(arguments, options.sampling);
@@ -237,7 +172,15 @@ int chatCommand(int count, char **words) {
   if (!conversation.start())
     return kFailed;
   catchInterrupt();
-  return converse(conversation, isatty(STDIN_FILENO));
+  bool terminal = isatty(STDIN_FILENO);
+  if (terminal)
+    fprintf(stderr, "%s: a line is a message, \"\"\" begins and ends several; %s\n", info.name,
+            kChatCommands);
+  status = converse(conversation, terminal);
+  if (status == kDone)
+    fprintf(stderr, "%sseed %llu\n", terminal ? "\n" : "",
+            static_cast<unsigned long long>(options.sampling.generation.sampling.seed));
+  return status;
 }
 
 } // namespace izh::rt

@@ -80,7 +80,7 @@ bool ChatSession::read(const std::vector<int32_t> &prompt) {
 
 bool ChatSession::answer(const std::vector<int32_t> &prompt,
                          const std::function<bool(const std::string &)> &show, std::string *answer,
-                         size_t *spent) {
+                         std::string *stop) {
   if (!read(prompt))
     return false;
   TextStream text(model, options.stops);
@@ -89,17 +89,24 @@ bool ChatSession::answer(const std::vector<int32_t> &prompt,
     return show(piece);
   };
   bool stopped = false;
-  *spent = 0;
-  while (!interrupted && !stopped && *spent < options.tokens) {
-    int32_t id = izh_sampler_next(sampler.get(), logits.data());
-    ++*spent;
-    if (izh_token_ends_text(model, id))
+  stop->clear();
+  for (uint64_t made = 0; stop->empty(); ++made) {
+    if (interrupted || made >= options.tokens) {
+      *stop = interrupted ? "interrupt" : "length";
       break;
+    }
+    int32_t id = izh_sampler_next(sampler.get(), logits.data());
+    if (izh_token_ends_text(model, id)) {
+      *stop = "eos";
+      break;
+    }
     if (!give(text.feed(id, &stopped)))
       return cannotPrint() == kDone;
-    if (stopped || held.size() >= izh_context_tokens(context))
-      break;
-    if (!step(&id, 1, true))
+    if (stopped)
+      *stop = "string";
+    else if (made + 1 < options.tokens && held.size() >= izh_context_tokens(context))
+      *stop = "context";
+    else if (made + 1 < options.tokens && !step(&id, 1, true))
       return false;
   }
   if (!stopped && !give(text.finish()))

@@ -16,11 +16,11 @@ public:
   bool start();
 
   // Reads `prompt` and generates an answer, whose pieces go to `show` (false:
-  // nobody reads). `answer` is its text; of tokens `*spent` were made. False
-  // after a message.
+  // nobody reads). `answer` is its text, `stop` as in Generation. False after
+  // a message.
   bool answer(const std::vector<int32_t> &prompt,
               const std::function<bool(const std::string &)> &show, std::string *answer,
-              size_t *spent);
+              std::string *stop);
 
 private:
   bool restart();

@@ -17,6 +17,14 @@ static std::string featuresOf(uint64_t bits) {
   return names;
 }
 
+static std::string featuresJson(uint64_t bits) {
+  std::vector<std::string> list;
+  for (unsigned bit = 0; bit < 64; ++bit)
+    if ((bits >> bit) & 1)
+      list.push_back(jsonString(featuresOf(uint64_t(1) << bit)));
+  return jsonList(list);
+}
+
 int devicesCommand(int count, char **words) {
   bool json = false;
   Arguments arguments("izh-rt devices", "Lists what models can run on here.");
@@ -40,12 +48,12 @@ int devicesCommand(int count, char **words) {
       list.push_back(JsonObject()
                          .text("device", info.id)
                          .text("name", info.name)
-                         .text("features", featuresOf(info.features))
+                         .add("features", featuresJson(info.features))
                          .count("bytes", info.total_bytes)
                          .str());
     std::string text = JsonObject()
                            .text("processor", processorName())
-                           .text("features", featuresOf(cpu_features()))
+                           .add("features", featuresJson(cpu_features()))
                            .add("devices", jsonList(list))
                            .text("problem", opened == IZH_OK ? "" : error.message)
                            .str();

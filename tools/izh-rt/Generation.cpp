@@ -69,8 +69,15 @@ public:
   }
 
   bool makeTokens(const std::function<bool(const std::string &)> &show) {
+    bool good = loop(show);
+    if (result.firstTokenTime > 0)
+      result.generationSeconds = now() - result.firstTokenTime;
+    return good;
+  }
+
+private:
+  bool loop(const std::function<bool(const std::string &)> &show) {
     TextStream text(model, options.stops);
-    double first = 0;
     while (result.stop.empty()) {
       if (result.tokens.size() >= options.tokens) {
         result.stop = "length";
@@ -78,8 +85,8 @@ public:
       }
       int32_t id = greedy ? best : izh_sampler_next(sampler.get(), logits.data());
       result.tokens.push_back(id);
-      if (!first)
-        first = result.firstTokenTime = now();
+      if (result.tokens.size() == 1)
+        result.firstTokenTime = now();
       bool stopped = false;
       if (!options.ignoreEnd && izh_token_ends_text(model, id))
         result.stop = "eos";
@@ -92,14 +99,11 @@ public:
       if (result.stop.empty() && !next(id))
         return false;
     }
-    if (first)
-      result.generationSeconds = now() - first;
     if (result.stop != "string" && !show(text.finish()))
       return cannotPrint() == kDone;
     return true;
   }
 
-private:
   bool step(const int32_t *tokens, uint32_t count, bool output) {
     izh_input input = {sequence, tokens, count, output ? 1u : 0u};
     izh_error error = {};
@@ -117,12 +121,11 @@ private:
 
   // Appends a token; a full context ends the text.
   bool next(int32_t id) {
-    if (result.tokens.size() >= options.tokens ||
-        izh_sequence_length(sequence) >= izh_context_tokens(context)) {
+    if (result.tokens.size() >= options.tokens)
       result.stop = "length";
-      return true;
-    }
-    return step(&id, 1, true);
+    else if (izh_sequence_length(sequence) >= izh_context_tokens(context))
+      result.stop = "context";
+    return !result.stop.empty() || step(&id, 1, true);
   }
 
   const izh_model *model;

@@ -35,7 +35,7 @@ struct GenerationOptions {
 
 struct Generation {
   std::vector<int32_t> tokens; // the end token included
-  std::string stop;            // eos, length, string or interrupt
+  std::string stop;            // eos, length, context, string or interrupt
   double promptSeconds = 0;
   double generationSeconds = 0; // of all tokens but the first
   double firstTokenTime = 0;    // on the clock of now(); 0: there was none

@@ -85,7 +85,7 @@ int logitsCommand(int count, char **words) {
   LogitsOptions options;
   Arguments arguments("izh-rt logits",
                       "Writes the logits of given tokens: float32, tokens x vocabulary.");
-  declareRun(arguments, options.model);
+  declareRun(arguments, options.model, "as many as there are ids");
   arguments.text("--tokens", "IDS.json", &options.tokensFile, "a JSON list of token ids");
   arguments.text("-o,--output", "OUT.npy", &options.output, "the file to write");
   arguments.integer("--chunk", "N", &options.chunk, 1, 1u << 30,

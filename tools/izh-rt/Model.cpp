@@ -30,12 +30,12 @@ void declareModel(Arguments &arguments, ModelOptions &options) {
   arguments.text("--device", "KIND", &options.device, device.c_str());
 }
 
-void declareRun(Arguments &arguments, ModelOptions &options) {
+void declareRun(Arguments &arguments, ModelOptions &options, const char *usualContext) {
   declareModel(arguments, options);
   arguments.integer("--threads,-t", "N", &options.threads, 1, 1024,
                     "threads (one a usable physical core)");
   arguments.integer("--ctx,-c", "N", &options.contextTokens, 1, 1u << 30,
-                    "tokens of the cache (what the command needs)");
+                    ("tokens of the cache (" + std::string(usualContext) + ")").c_str());
 }
 
 int failed(const std::string &sentence) {
@@ -54,7 +54,40 @@ int cannotPrint() {
   return failed("cannot write to standard output" + reason);
 }
 
+// What people give instead of an artifact, which the runtime would only call
+// damaged. "" for anything else.
+static std::string hintFor(const std::string &path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0)
+    return "";
+  std::string make = ": compile it with 'izhc compile " + path + "' and give the .izh file";
+  if (S_ISDIR(info.st_mode))
+    return "'" + path + "' is a folder, not an .izh file" + make;
+  if (path.ends_with(".gguf"))
+    return "'" + path + "' is a model that is not compiled" + make;
+  if (!path.ends_with(".safetensors"))
+    return "";
+  size_t slash = path.rfind('/');
+  return "'" + path + "' holds weights that are not compiled: compile the folder that it is in " +
+         "with 'izhc compile " + (slash == std::string::npos ? "." : path.substr(0, slash)) +
+         "' and give the .izh file";
+}
+
+static void warnOfContext(const izh_model *model, uint64_t wanted) {
+  izh_model_info info;
+  izh_model_get_info(model, &info);
+  if (info.context && wanted > info.context)
+    fprintf(stderr,
+            "izh-rt: warning: --ctx is %llu, but the model was trained for %u tokens: what comes "
+            "after them is likely to be poor\n",
+            static_cast<unsigned long long>(wanted), info.context);
+}
+
 ModelPtr openModel(const ModelOptions &options) {
+  if (!options.device.empty() && !device_known(options.device.c_str())) {
+    failed("--device is '" + options.device + "', but it can be " + device_kinds());
+    return nullptr;
+  }
   // The runtime reads the variable when it looks for devices.
   if (!options.device.empty())
     setenv("IZH_DEVICE", options.device.c_str(), 1);
@@ -68,9 +101,11 @@ ModelPtr openModel(const ModelOptions &options) {
   izh_model *model = nullptr;
   izh_error error = {};
   if (izh_model_open(options.file.c_str(), &modelOptions, &model, &error) != IZH_OK) {
-    failed(error);
+    std::string hint = hintFor(options.file);
+    failed(hint.empty() ? error.message : hint);
     return nullptr;
   }
+  warnOfContext(model, options.contextTokens);
   return ModelPtr(model);
 }
 

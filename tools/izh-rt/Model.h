@@ -20,8 +20,9 @@ struct ModelOptions {
 
 // Declares FILE and the options of all commands that open a model.
 void declareModel(Arguments &arguments, ModelOptions &options);
-// Also --threads and --ctx, for those that run it.
-void declareRun(Arguments &arguments, ModelOptions &options);
+// Also --threads and --ctx, for those that run it. `usualContext` tells in the
+// help what the latter is where it is not given.
+void declareRun(Arguments &arguments, ModelOptions &options, const char *usualContext);
 
 struct Closer {
   void operator()(izh_model *model) const { izh_model_close(model); }

@@ -121,7 +121,7 @@ bool scoreText(const izh_model *model, izh_context *context, const izh_model_inf
 int perplexityCommand(int count, char **words) {
   PerplexityOptions options;
   Arguments arguments("izh-rt perplexity", "Tells how well the model predicts a text.");
-  declareRun(arguments, options.model);
+  declareRun(arguments, options.model, "those of a window");
   arguments.text("-f,--file", "FILE", &options.file, "a file with the text; - for input");
   arguments.integer("--window", "N", &options.window, 4, 1u << 20,
                     "tokens seen at once; those of the second half are scored (512)");

@@ -6,6 +6,7 @@
 #include "tools/izh-rt/Sampling.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <unistd.h>
@@ -33,7 +34,7 @@ struct RunOptions {
 };
 
 void declare(Arguments &arguments, RunOptions &options) {
-  declareRun(arguments, options.model);
+  declareRun(arguments, options.model, "prompt and -n, at most the model's context");
   arguments.text("-p,--prompt", "TEXT", &options.prompt, &options.hasPrompt,
                  "the text to continue; special tokens in it are recognised");
   arguments.text("-f,--file", "FILE", &options.promptFile, "a file with the text; - for input");
@@ -52,6 +53,7 @@ std::string complete(RunOptions &options) {
   return completeSampling(options.sampling);
 }
 
+// Rates are NAN where too little was done to tell one.
 struct Timings {
   double loadMs, ttftMs, promptTps, generationTps;
   size_t promptTokens, generatedTokens;
@@ -60,12 +62,39 @@ struct Timings {
   uint64_t seed;
 };
 
-void printSummary(const Timings &t) {
+// "5 tokens at 12.3 tokens/s"
+std::string tokensAt(size_t count, double rate) {
+  std::string text = std::to_string(count) + (count == 1 ? " token" : " tokens");
+  char speed[32];
+  snprintf(speed, sizeof(speed), " at %.1f tokens/s", rate);
+  return std::isfinite(rate) ? text + speed : text;
+}
+
+// What ended the text before the model did.
+std::string cutBy(const std::string &stop, uint32_t contextTokens) {
+  if (stop == "length")
+    return " (cut by -n)";
+  if (stop == "context")
+    return " (cut: the context of " + std::to_string(contextTokens) + " tokens is full)";
+  return "";
+}
+
+void printSummary(const Timings &t, const std::string &cut) {
   fprintf(stderr,
-          "load %.0f ms, first token after %.0f ms, prompt %zu tokens at %.1f tokens/s, "
-          "generation %zu tokens at %.1f tokens/s, variant %s, %u threads, seed %llu\n",
-          t.loadMs, t.ttftMs, t.promptTokens, t.promptTps, t.generatedTokens, t.generationTps,
-          t.variant.c_str(), t.threads, static_cast<unsigned long long>(t.seed));
+          "load %.0f ms, first token after %.0f ms, prompt %s, generation %s%s, variant %s, "
+          "%u thread%s, seed %llu\n",
+          t.loadMs, t.ttftMs, tokensAt(t.promptTokens, t.promptTps).c_str(),
+          tokensAt(t.generatedTokens, t.generationTps).c_str(), cut.c_str(), t.variant.c_str(),
+          t.threads, t.threads == 1 ? "" : "s", static_cast<unsigned long long>(t.seed));
+}
+
+// A text that the model ends with its first token is mostly one that it was
+// not trained to go on with.
+void explainEmpty(const izh_model_info &info, const std::string &file) {
+  std::string sentence = "izh-rt: the model ended the text at once";
+  if (*info.chat_template)
+    sentence += ": 'izh-rt chat " + file + "' applies its chat template";
+  fprintf(stderr, "%s\n", sentence.c_str());
 }
 
 std::string timingsJson(const Timings &t) {
@@ -86,7 +115,7 @@ Timings measure(const Generation &result, const RunOptions &options, size_t prom
                 double loaded, const izh_model_info &info, const izh_context *context) {
   size_t later = result.tokens.empty() ? 0 : result.tokens.size() - 1;
   auto rate = [](size_t count, double seconds) {
-    return seconds > 0 ? double(count) / seconds : 0;
+    return count && seconds > 0 ? double(count) / seconds : NAN;
   };
   return {(loaded - startTime) * 1e3,
           result.firstTokenTime > 0 ? (result.firstTokenTime - startTime) * 1e3 : 0,
@@ -145,7 +174,10 @@ int runCommand(int count, char **words) {
   catchInterrupt();
   std::string text;
   Generation result;
+  char last = '\n';
   auto show = [&](const std::string &piece) {
+    if (!piece.empty())
+      last = piece.back();
     if (!options.json)
       return writeAll(piece);
     text += piece;
@@ -163,9 +195,12 @@ int runCommand(int count, char **words) {
                        .add("timings", timingsJson(timings))
                        .str()
                        .c_str());
-  else if (isatty(STDOUT_FILENO))
-    writeAll("\n");
-  printSummary(timings);
+  else if (last != '\n')
+    // Standard output holds the text and nothing else where that may matter.
+    (void)!write(isatty(STDOUT_FILENO) ? STDOUT_FILENO : STDERR_FILENO, "\n", 1);
+  if (result.stop == "eos" && result.tokens.size() == 1)
+    explainEmpty(info, options.model.file);
+  printSummary(timings, cutBy(result.stop, izh_context_tokens(context.get())));
   return kDone;
 }
 
