@@ -6,6 +6,7 @@
 #include "compiler/tokenizers/Charsmap.h"
 #include "compiler/tokenizers/JsonFields.h"
 #include "compiler/tokenizers/PatternSyntax.h"
+#include "compiler/tokenizers/PatternTree.h"
 #include "compiler/tokenizers/PreTokenizer.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -276,6 +277,8 @@ private:
 
   llvm::Error byteLevel(JsonFields &step) {
     step.ignore({"trim_offsets"});
+    if (words)
+      return unknown("ByteLevel", "behind WhitespaceSplit, which drops the white space");
     if (step.flag("add_prefix_space", false)) {
       // Otherwise each piece would get one.
       if (!pipeline.patterns.empty())
@@ -302,6 +305,9 @@ private:
         literal.empty() ? fromOniguruma(regex) : escapePattern(literal);
     if (!pattern)
       return unknown("Split", "by the pattern " + quote(regex, 200));
+    // Texts are cut at matches of nothing too, which splitting doesn't do.
+    if (canMatchNothing(*pattern))
+      return unknown("Split", "by a pattern that may match the empty text, " + quote(regex, 200));
     if (pipeline.byteLevel && !isPlainAscii(literal.empty() ? regex : literal))
       return unknown("Split", "behind ByteLevel");
     // Only the matches are kept: the same if there is nothing else.
@@ -309,6 +315,13 @@ private:
       pipeline.covering.push_back(pipeline.patterns.size());
     pipeline.patterns.push_back(std::move(*pattern));
     return llvm::Error::success();
+  }
+
+  // Those that can't be read are refused when scanners are made of them.
+  static bool canMatchNothing(llvm::StringRef pattern) {
+    std::vector<std::string> sets;
+    std::optional<PatternNode> tree = parsePattern(pattern, sets);
+    return tree && tree->canBeEmpty();
   }
 
   // Whether a pattern is of letters and digits, which stand for themselves among
@@ -361,7 +374,14 @@ private:
     const Json *specials = step.value("special_tokens"), *single = step.value("single");
     bool behind = false;
     for (const Json &part : single ? single->items() : llvm::ArrayRef<Json>()) {
-      behind |= part.find("Sequence") != nullptr;
+      if (const Json *text = part.find("Sequence")) {
+        const Json *name = text->find("id");
+        if (name && name->asString() != "A")
+          return unknown(type, "with a second text");
+        if (behind)
+          return unknown(type, "with the text twice");
+        behind = true;
+      }
       const Json *special = part.find("SpecialToken");
       if (!special)
         continue;

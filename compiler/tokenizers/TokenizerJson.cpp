@@ -10,6 +10,7 @@
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 
@@ -319,6 +320,9 @@ private:
 
   llvm::Error fillTables() {
     tables.steps = pipeline.steps;
+    // There is nothing to fall back to without such tokens.
+    byteFallback &= llvm::any_of(llvm::seq(256u),
+                                 [&](unsigned byte) { return v.find(byteTokenText(byte)) >= 0; });
     if (unigram)
       return fillPieces();
     if (wordPiece)
@@ -341,14 +345,20 @@ private:
     tables.spacePrefixOnce = pipeline.spacePrefixOnce;
     tables.spacePrefixSkips = pipeline.spacePrefixSkips;
     tables.splitSpaces = pipeline.splitSpaces;
-    return fillUnigram(source, v, /*userDefinedInside=*/false, tables);
+    if (llvm::Error error = fillUnigram(source, v, /*userDefinedInside=*/false, tables))
+      return error;
+    return checkFallback();
   }
 
   llvm::Error fillWords() {
+    // Every token could both begin a word and go on with one.
+    if (inside.empty())
+      return wrong("the model's continuing_subword_prefix is empty, which izh doesn't know; other "
+                   "tokens than the model's would come out, so it is not compiled");
     for (uint32_t id = 0; id < v.size(); ++id) {
       llvm::StringRef text = v.texts[id];
       bool word = TokenType(v.types[id]) == TokenType::Normal;
-      if (!word || (!inside.empty() && text.consume_front(inside)))
+      if (!word || text.consume_front(inside))
         tables.texts.push_back(text.str());
       else
         tables.texts.push_back("\xe2\x96\x81" + text.str());
@@ -374,7 +384,33 @@ private:
     if (pipeline.byteLevel)
       return fillByteLevel();
     tables.splitSpaces = pipeline.splitSpaces;
-    return fillCharacters(source, v, byteFallback, tables);
+    if (llvm::Error error = fillCharacters(source, v, byteFallback, tables))
+      return error;
+    return checkFallback();
+  }
+
+  // Bytes that occur in UTF-8 and have no token.
+  unsigned missingBytes() const {
+    unsigned count = 0;
+    for (unsigned byte = 0; byte < 256; ++byte)
+      count += tables.byteTokens[byte] < 0 && byte != 0xc0 && byte != 0xc1 && byte < 0xf5;
+    return count;
+  }
+
+  llvm::Error checkFallback() {
+    unsigned missing = missingBytes();
+    if (missing == 0)
+      return llvm::Error::success();
+    // A character one of whose bytes has none is unknown as a whole.
+    if (byteFallback)
+      return wrong("the model falls back to bytes (byte_fallback), but {0} bytes of UTF-8 have no "
+                   "token; add their tokens, or leave byte_fallback out",
+                   missing);
+    // Their neighbours would merge across them.
+    if (v.unk < 0)
+      return wrong("the model has neither an unk_token nor a token for each byte, so some texts "
+                   "have no ids");
+    return llvm::Error::success();
   }
 
   llvm::Error fillByteLevel() {
@@ -382,7 +418,27 @@ private:
     std::vector<uint32_t> words;
     fillByteTexts(v, tables, words);
     fillByteTokens(v, /*alphabet=*/true, tables);
+    if (llvm::Error error = checkBytes())
+      return error;
     return tables.wholeWords ? fillSlots(words) : llvm::Error::success();
+  }
+
+  llvm::Error checkBytes() {
+    unsigned missing = missingBytes();
+    if (missing == 0)
+      return llvm::Error::success();
+    if (byteFallback)
+      return wrong("{0} bytes have no token in the byte alphabet and would fall back to others "
+                   "(byte_fallback), which izh doesn't do; add their tokens, or leave "
+                   "byte_fallback out",
+                   missing);
+    if (!unknownText.empty() && v.unk < 0)
+      return wrong(
+          "the model's unk_token is {0}, which is no token, but {1} bytes have none either",
+          quote(unknownText), missing);
+    // Runs of what is unknown leave nothing behind where nothing stands for them.
+    tables.fuseUnknown |= v.unk < 0;
+    return llvm::Error::success();
   }
 
   llvm::Error fillSlots(llvm::ArrayRef<uint32_t> ids) {

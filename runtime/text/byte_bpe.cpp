@@ -18,7 +18,16 @@ bool encode_word(const TokenizerView& view, const uint8_t* text, uint32_t begin,
   if (!symbols.reserve(end - begin)) return false;
   symbols.clear();
   for (uint32_t i = begin; i < end; ++i) {
-    if (!symbols.push({i, i + 1, view.byte_tokens[text[i]]})) return false;
+    const int32_t id = view.byte_tokens[text[i]];
+    if (id < 0 && view.fuse_unknown) {
+      // Without a token for what is unknown, the bytes on its sides are neighbours.
+      if (view.unk < 0) continue;
+      if (!symbols.empty() && symbols.back().id < 0) {
+        symbols.back().end = i + 1;
+        continue;
+      }
+    }
+    if (!symbols.push({i, i + 1, id})) return false;
   }
   const auto find = [&view](const Symbol& left, const Symbol& right) -> MergeResult {
     return find_ranked_merge(view, left.id, right.id);

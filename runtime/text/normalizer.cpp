@@ -79,9 +79,10 @@ bool strip(Span<const uint8_t> what, bool left, const Array<uint8_t>& text, Arra
 
 bool clean(const Array<uint8_t>& text, Array<uint8_t>* out) {
   return for_characters(text, [out](uint32_t c, Span<const uint8_t> bytes) {
-    const bool blank = is_white_space(c);
-    if (!blank && (c == 0 || c == 0xfffd || is_no_text(c))) return true;
-    return blank ? out->push(' ') : out->append(bytes.data, bytes.size);
+    // Of control characters only these are white space here.
+    const bool kept = c == '\t' || c == '\n' || c == '\r';
+    if (!kept && (c == 0xfffd || is_no_text(c))) return true;
+    return is_white_space(c) ? out->push(' ') : out->append(bytes.data, bytes.size);
   });
 }
 

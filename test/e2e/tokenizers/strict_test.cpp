@@ -197,6 +197,89 @@ TEST(StrictTest, PatternsAreThoseOfTheirLibrary) {
               HasSubstr("the pattern '[\\p{L}&&[^a]]'"));
 }
 
+TEST(StrictTest, PatternsThatMatchNothingAreErrors) {
+  auto split = [](const char *pattern) {
+    return bytes(steps("pre_tokenizer", std::string(R"({"type": "Split", "pattern": {"Regex": ")") +
+                                            pattern +
+                                            R"("}, "invert": false, "behavior": "Isolated"},
+                                              {"type": "ByteLevel", "use_regex": false})"));
+  };
+  for (const char *pattern : {"(?=[A-Z])", "a*", "b|(?:a?1{0,2})", "$"})
+    EXPECT_THAT(refusalOf(split(pattern)), HasSubstr("may match the empty text")) << pattern;
+  EXPECT_EQ(idsOf(split("b(?=1)|a+"), "abb1"), (Ids{0, 1, 1, 3}));
+}
+
+TEST(StrictTest, StepsThatDropSpacesBeforeBytesAreErrors) {
+  for (const char *between : {"", R"({"type": "Digits"},)"})
+    EXPECT_THAT(
+        refusalOf(bytes(steps("pre_tokenizer", std::string(R"({"type": "WhitespaceSplit"},)") +
+                                                   between + R"({"type": "ByteLevel"})"))),
+        testing::AnyOf(HasSubstr("'ByteLevel' (behind WhitespaceSplit"), HasSubstr("'Digits'")));
+}
+
+TEST(StrictTest, TemplatesOfOtherTextsThanOneAreErrors) {
+  auto around = [](const std::string &single) {
+    return bytes(kBytes + R"("post_processor": {"type": "TemplateProcessing", "single": [)" +
+                 single + R"(], "pair": [], "special_tokens": {}}, )");
+  };
+  const std::string text = R"({"Sequence": {"id": "A", "type_id": 0}})";
+  EXPECT_EQ(refusalOf(around(text)), "");
+  EXPECT_THAT(refusalOf(around(text + "," + text)), HasSubstr("with the text twice"));
+  EXPECT_THAT(refusalOf(around(R"({"Sequence": {"id": "B", "type_id": 0}})")),
+              HasSubstr("with a second text"));
+}
+
+TEST(StrictTest, BytesWithoutTokensAreUnknownOrLeftOut) {
+  const std::string unknown = R"("unk_token": "<unk>", )";
+  // What is left out parts nothing.
+  EXPECT_EQ(idsOf(bytes(kBytes), "axb xxa"), (Ids{5, 2, 0}));
+  EXPECT_EQ(idsOf(bytes(kBytes, unknown), "axyb"), (Ids{0, 4, 4, 1}));
+  // One for what stands together in a word.
+  EXPECT_EQ(idsOf(bytes(kBytes, unknown + R"("fuse_unk": true, )"), "axyb\u00e4 xa\u00e4x"),
+            (Ids{0, 4, 1, 4, 2, 4, 0, 4}));
+  EXPECT_THAT(refusalOf(bytes(kBytes, R"("unk_token": "<non>", )")),
+              HasSubstr("unk_token is '<non>', which is no token"));
+  std::string some = bytes(kBytes, R"("byte_fallback": true, )");
+  EXPECT_EQ(idsOf(some, "axb"), (Ids{5}));
+  some.replace(some.find("<unk>"), 5, "<0x78>");
+  EXPECT_THAT(refusalOf(some), HasSubstr("would fall back to others (byte_fallback)"));
+}
+
+TEST(StrictTest, CharactersWithoutIdsAreErrors) {
+  const std::string escape = R"("normalizer": )" + kEscape + ", ";
+  auto file = [&](const std::string &from, const std::string &to) {
+    std::string json = characters(escape, R"("byte_fallback": true, )");
+    return json.replace(json.find(from), from.size(), to);
+  };
+  EXPECT_EQ(idsOf(characters(escape, R"("byte_fallback": true, )"), "a?b"), (Ids{2, 0, 3}));
+  EXPECT_THAT(refusalOf(file(R"("unk_token": "<unk>", )", "")),
+              HasSubstr("neither an unk_token nor a token for each byte"));
+  EXPECT_THAT(refusalOf(file(R"("y": 5)", R"("<0x79>": 5)")),
+              HasSubstr("bytes of UTF-8 have no token"));
+  std::string scored = pieces(R"("unk_id": 0, "byte_fallback": true, )");
+  EXPECT_EQ(idsOf(scored, "a\u00e9"), (Ids{1, 2, 0}));
+  scored.replace(scored.find("\"a\""), 3, "\"<0xC3>\"");
+  EXPECT_THAT(refusalOf(scored), HasSubstr("bytes of UTF-8 have no token"));
+}
+
+TEST(StrictTest, BertsNormalizerDropsControlCharacters) {
+  std::string json = bytes(kBytes + R"("normalizer": {"type": "BertNormalizer"}, )");
+  for (const char *dropped : {"\v", "\f", "\x1c", "\x7f", "\u0085", "\u00ad", "\u200b", "\ufffd"})
+    EXPECT_EQ(idsOf(json, std::string("a") + dropped + "b"), (Ids{5})) << dropped;
+  for (const char *space : {"\t", "\n", "\r", "\u00a0", "\u2028", "\u3000"})
+    EXPECT_EQ(idsOf(json, std::string("a") + space + "b"), (Ids{0, 2, 1})) << space;
+}
+
+TEST(StrictTest, WordsWithoutAMarkForTheirInsideAreErrors) {
+  auto words = [](const char *inside) {
+    return std::string(R"({"pre_tokenizer": {"type": "BertPreTokenizer"}, "model": {"type":
+      "WordPiece", "continuing_subword_prefix": ")") +
+           inside + R"(", "vocab": {"[UNK]": 0, "a": 1, "b": 2, "##b": 3}}})";
+  };
+  EXPECT_EQ(idsOf(words("##"), "ab b"), (Ids{1, 3, 2}));
+  EXPECT_THAT(refusalOf(words("")), HasSubstr("continuing_subword_prefix is empty"));
+}
+
 TEST(StrictTest, MapsThatLeadInCirclesAreErrors) {
   auto precompiled = [](const char *map) {
     return bytes(kBytes + R"("normalizer": {"type": "Precompiled", "precompiled_charsmap": ")" +
