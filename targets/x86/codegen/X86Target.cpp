@@ -51,10 +51,11 @@ const Variant kVariants[] = {
     {"avx512vnni", "Ice Lake and later (AVX-512 VNNI)", 40, kAvx512,
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni", "znver4",
      DotUnit::Vnni, 16, true, {12, 8, 6, 4, 3, 2, 1}, 1, 0},
-    {"avx512bf16", "Zen 4 and later (AV4, 0-512 VNNI and BF16)", 45,
+    {"avx512bf16", "Zen 4 and later (AVX-512 VNNI and BF16)", 45,
      kAvx512 | bits(avx512bf16),
      "+avx2,+fma,+f16c,+bmi2,+popcnt,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512vnni,+avx512bf16",
-     "znver4", DotUnit::Vnni, 16, true, {12, 8, 6, 4, 3, 2, 1},     // Dots of bfloat16 are half as fast there as float32, sums of float16 twice
+     "znver4", DotUnit::Vnni, 16, true, {12, 8, 6, 4, 3, 2, 1}, 4, 0},
+    // Dots of bfloat16 are half as fast there as float32, sums of float16 twice
     // as fast (Emerald Rapids, 2026-11).
     {"avx512fp16", "Sapphire Rapids and later (AVX-512 VNNI and FP16)", 46,
      kAvx512 | bits(avx512fp16),
