@@ -40,7 +40,9 @@ constexpr llvm::StringLiteral kOtherTowers[] = {
     "vision_language_adapter.",
 };
 
-constexpr llvm::StringLiteral kOutput("lm_head.weight");
+constexpr llvm::StringLiteral kOutput("lm_head.weight"), kEmbedding("model.embed_tokens.weight");
+// How many bytes of two matrices are compared at once.
+constexpr int64_t kCompared = 1 << 20;
 
 // Takes the digits at the front of `text`; false if there are none.
 bool takeNumber(llvm::StringRef &text, llvm::StringRef &digits) {
@@ -112,6 +114,7 @@ FolderModel::create(std::unique_ptr<FolderSource> source, const FolderMap &map) 
   model->keyOrder = {"general.architecture", "general.name"};
   map.keys(keys);
   model->layers = keys.count("num_hidden_layers").value_or(INT64_MAX);
+  model->guesses = keys.count("num_nextn_predict_layers").value_or(0);
   std::optional<bool> tied = keys.flag("tie_word_embeddings");
   if (model->problem) {
     llvm::Error error = std::move(*model->problem);
@@ -179,15 +182,52 @@ const TensorInfo *FolderModel::findTensor(llvm::StringRef name) const {
   return found == tensorNames.end() ? nullptr : &allTensors[found->second];
 }
 
-// Layers after the last one predict further tokens, which is not done here.
+// The number of a layer's tensor, or -1.
+static int64_t layerOf(llvm::StringRef name) {
+  llvm::StringRef digits;
+  int64_t layer;
+  return name.consume_front("model.layers.") && takeNumber(name, digits) &&
+                 !digits.getAsInteger(10, layer)
+             ? layer
+             : -1;
+}
+
+// Predicting further tokens is not done here.
 bool FolderModel::leftOut(llvm::StringRef name) const {
   for (llvm::StringRef prefix : kOtherTowers)
     if (name.starts_with(prefix))
       return true;
-  llvm::StringRef rest = name, digits;
-  int64_t layer;
-  return rest.consume_front("model.layers.") && takeNumber(rest, digits) &&
-         !digits.getAsInteger(10, layer) && layer >= layers;
+  return layerOf(name) >= layers && !isPastLayers(name);
+}
+
+bool FolderModel::isPastLayers(llvm::StringRef name) const {
+  int64_t layer = layerOf(name);
+  return layer >= layers && layer - layers >= guesses;
+}
+
+// Whether the output's matrix is a copy of the embedding's, byte for byte.
+bool FolderModel::isEmbedding(const TensorInfo &output) const {
+  const auto *found = llvm::find_if(source->tensors(), [](const TensorInfo &tensor) {
+    return textName(tensor.name) == kEmbedding;
+  });
+  if (found == source->tensors().end() || !output.format || found->format != output.format ||
+      found->shape != output.shape)
+    return false;
+  int64_t rowBytes = std::max<int64_t>(int64_t(output.rowBytes()), 1);
+  int64_t step = std::max<int64_t>(kCompared / rowBytes, 1), rows = output.rows();
+  std::vector<uint8_t> pieces[2];
+  for (int64_t first = 0; first < rows; first += step) {
+    int64_t count = std::min(step, rows - first);
+    for (auto [piece, tensor] : {std::pair(&pieces[0], found), {&pieces[1], &output}}) {
+      piece->resize(size_t(count * rowBytes));
+      tensor->readRows(first, count, piece->data());
+      if (tensor->data)
+        source->release(tensor->data + first * rowBytes, piece->size());
+    }
+    if (pieces[0] != pieces[1])
+      return false;
+  }
+  return true;
 }
 
 bool FolderModel::match(llvm::ArrayRef<TensorRule> rules, llvm::StringRef name,
@@ -214,8 +254,16 @@ llvm::Error FolderModel::matchTensors(std::optional<bool> tied) {
   for (const TensorInfo &tensor : source->tensors()) {
     std::string name = textName(tensor.name);
     hasOutput |= name == kOutput;
-    // A copy that is not used.
-    if (tied == true && name == kOutput)
+    if (isPastLayers(name))
+      return makeError(
+          "{0}: the tensor {1} is of layer {2}, but 'num_hidden_layers' in config.json "
+          "is {3}{4}, and they are counted from 0; config.json and the weights don't "
+          "belong together",
+          fileName(), quote(tensor.name), layerOf(name), layers,
+          guesses == 0 ? std::string()
+                       : llvm::formatv(" (and 'num_nextn_predict_layers' {0})", guesses).str());
+    // A matrix of its own is the output's whatever the flag says.
+    if (tied == true && name == kOutput && isEmbedding(tensor))
       continue;
     if (leftOut(name) || match(map.tensors, name, tensor) ||
         (map.shared && match(map.shared(), name, tensor)))

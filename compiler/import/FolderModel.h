@@ -50,7 +50,9 @@ private:
   };
   // `tied`: whether the embedding's matrix is the output's too, if that is told.
   llvm::Error matchTensors(std::optional<bool> tied);
+  bool isEmbedding(const TensorInfo &output) const;
   bool leftOut(llvm::StringRef name) const;
+  bool isPastLayers(llvm::StringRef name) const;
   bool match(llvm::ArrayRef<TensorRule> rules, llvm::StringRef name, const TensorInfo &tensor);
   llvm::Error checkExpectations() const;
   llvm::Error addGroup(llvm::StringRef name, Group &group);
@@ -70,7 +72,8 @@ private:
   // In the order in which their first part was met.
   std::vector<std::pair<std::string, Group>> groups;
   llvm::StringMap<size_t> groupOf;
-  int64_t layers = INT64_MAX;
+  // Those that are computed, and those that predict further tokens.
+  int64_t layers = INT64_MAX, guesses = 0;
   bool hasOwnForm = false;
   std::vector<Expectation> expectations;
   std::vector<std::unique_ptr<std::string>> texts;

@@ -4,6 +4,7 @@
 #include "compiler/models/blocks/Decoder.h"
 #include "compiler/models/blocks/DecoderFolder.h"
 #include "compiler/models/blocks/Rope.h"
+#include "compiler/models/blocks/RopeDefaults.h"
 #include "compiler/models/blocks/Windows.h"
 
 namespace izhc::models {
@@ -64,6 +65,10 @@ static constexpr TensorRule kTensors[] = {
 
 static void keys(FolderKeys &keys) {
   keys.assume("rope_theta", Json::of(150000.0));
+  if (lacksRope(keys)) {
+    assumeYarn(keys, 32, 4096);
+    keys.assume("rope_parameters.truncate", Json::of(false));
+  }
   sizeKeys(keys);
   ropeKeys(keys);
   windowKeys(keys, 128);

@@ -24,6 +24,8 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 }
 
 static void keys(FolderKeys &keys) {
+  // GGUF files without it mean the usual scale, folders none.
+  keys.assume("attention_multiplier", Json::of(1.0));
   decoderKeys(keys);
   keys.copyNumber("attention.scale", "attention_multiplier");
   keys.copyNumber("embedding_scale", "embedding_multiplier");

@@ -5,6 +5,7 @@
 #include "compiler/models/blocks/DecoderFolder.h"
 #include "compiler/models/blocks/Recurrent.h"
 #include "compiler/models/blocks/Rope.h"
+#include "compiler/support/Numbers.h"
 
 namespace izhc::models {
 
@@ -66,8 +67,32 @@ static std::vector<bool> attentionLayers(FolderKeys &keys) {
   return layers;
 }
 
+// Old folders call it 'theta', or give it by both names.
+static void assumeBase(FolderKeys &keys) {
+  auto old = keys.number("theta"), base = keys.number("rope_theta");
+  if (old && base && *old != *base && !keys.find("rope_parameters.rope_theta"))
+    keys.refuse("theta", "is " + shortText(*old) + ", but 'rope_theta' is " + shortText(*base) +
+                             ": leave the one that holds");
+  keys.assume("rope_theta", Json::of(old.value_or(1e6)));
+}
+
+// Old folders call it 'tie_embedding'.
+static void tieKey(FolderKeys &keys) {
+  constexpr llvm::StringLiteral oldName("tie_embedding"), name("tie_word_embeddings");
+  auto old = keys.flag(oldName), tied = keys.flag(name);
+  if (!old)
+    return;
+  if (tied && *tied != *old)
+    keys.refuse(oldName, "contradicts 'tie_word_embeddings': leave the one that holds");
+  if (*old)
+    keys.assume(name, Json::of(true));
+  else
+    keys.expect(oldName, "token_embd.weight", "output.weight", true);
+}
+
 static void keys(FolderKeys &keys) {
-  keys.assume("rope_theta", Json::of(1e6));
+  assumeBase(keys);
+  tieKey(keys);
   sizeKeys(keys);
   ropeKeys(keys);
   feedForward(keys);

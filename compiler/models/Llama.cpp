@@ -17,9 +17,19 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
   });
 }
 
+static void keys(FolderKeys &keys) {
+  decoderKeys(keys);
+  if (keys.text("model_type") != "mistral")
+    return;
+  if (!keys.names("sliding_window"))
+    keys.assume("sliding_window", Json::of(int64_t(4096)));
+  // No flag switches it off here.
+  keys.copyCount("attention.sliding_window", "sliding_window");
+}
+
 static constexpr llvm::StringRef kNames[] = {"llama"};
 static constexpr llvm::StringRef kTypes[] = {"llama", "mistral"};
-static const FolderMap kFolder = {kTypes, "llama", pairedHeads(), decoderTensors, decoderKeys};
+static const FolderMap kFolder = {kTypes, "llama", pairedHeads(), decoderTensors, keys};
 extern const ModelSpec kLlama;
 const ModelSpec kLlama = {kNames, build, &kFolder};
 

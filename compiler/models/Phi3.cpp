@@ -25,7 +25,10 @@ static void keys(FolderKeys &keys) {
   if (keys.text("rope_parameters.rope_type|rope_scaling.rope_type|rope_scaling.type") == "yarn")
     keys.refuse("rope_scaling", "is of type 'yarn', which means 'longrope' in this architecture: "
                                 "name it so");
+  keys.assume("original_max_position_embeddings", Json::of(int64_t(4096)));
   decoderKeys(keys);
+  // No flag switches it off here.
+  keys.copyCount("attention.sliding_window", "sliding_window");
 }
 
 static constexpr llvm::StringRef kNames[] = {"phi3"};

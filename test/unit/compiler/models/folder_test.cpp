@@ -18,6 +18,8 @@ using testing::StartsWith;
 struct Folder {
   std::map<std::string, std::string> config;
   std::map<std::string, std::vector<int>> tensors;
+  // Of single tensors; others hold halves.
+  std::map<std::string, std::vector<float>> values;
 
   llvm::Expected<std::unique_ptr<ModelSource>> open() const {
     std::string text;
@@ -31,7 +33,9 @@ struct Folder {
         count *= size_t(size);
         sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
       }
-      weights.floats(name, "[" + sizes + "]", std::vector<float>(count, 0.5f));
+      auto given = values.find(name);
+      weights.floats(name, "[" + sizes + "]",
+                     given == values.end() ? std::vector<float>(count, 0.5f) : given->second);
     }
     static std::list<FolderFiles> kept;
     kept.emplace_back().add("config.json", text + "}").add("model.safetensors", weights.build());
@@ -54,6 +58,10 @@ struct Folder {
     llvm::raw_string_ostream stream(text);
     model->module->print(stream);
     return text;
+  }
+  // A number that the architecture reads, or `otherwise` if there is none.
+  double number(const std::string &key, double otherwise = -1) const {
+    return llvm::cantFail(llvm::cantFail(open())->getFloatOr(key, otherwise));
   }
   std::string with(const std::string &key, const std::string &value) const {
     Folder changed = *this;
@@ -419,6 +427,130 @@ TEST(FolderKindsTest, TakesLfm2sNumbersOfAttentionLayers) {
   auto source = llvm::cantFail(folder.open());
   EXPECT_THAT(*llvm::cantFail(source->getIntArray("lfm2.attention.head_count_kv")),
               ElementsAre(0, 1));
+}
+
+// Larger than what is compared at once: the last value alone may differ.
+TEST(FolderOutputTest, TiesOnlyMatricesOfEqualBytes) {
+  Folder folder = decoderFolder("llama");
+  folder.tensors["model.embed_tokens.weight"] = folder.tensors["lm_head.weight"] = {40000, 8};
+  auto hasOutput = [](const Folder &folder) {
+    return llvm::cantFail(folder.open())->findTensor("output.weight") != nullptr;
+  };
+  EXPECT_FALSE(hasOutput(folder));
+  std::vector<float> values(size_t(40000 * 8), 0.5f);
+  values.back() = 0.25f;
+  folder.values["lm_head.weight"] = values;
+  EXPECT_TRUE(hasOutput(folder));
+  folder.values.clear();
+  folder.tensors["lm_head.weight"] = {39999, 8};
+  EXPECT_TRUE(hasOutput(folder));
+}
+
+TEST(FolderLayersTest, RefusesTensorsOfLayersThatAreNotCounted) {
+  Folder folder = decoderFolder("llama");
+  EXPECT_THAT(folder.with("num_hidden_layers", "1"),
+              AllOf(StartsWith("error: folder: the tensor 'model.layers.1."),
+                    HasSubstr("'num_hidden_layers' in config.json is 1")));
+  folder.config["num_nextn_predict_layers"] = "1";
+  EXPECT_THAT(folder.with("num_hidden_layers", "1"), Not(StartsWith("error")));
+  EXPECT_THAT(folder.with("num_hidden_layers", "0"),
+              StartsWith("error: folder: the tensor 'model.layers.1."));
+}
+
+// What the published code has where config.json is silent.
+TEST(FolderDefaultsTest, ScalesGranitesProductsByOne) {
+  Folder folder = decoderFolder("granite");
+  EXPECT_EQ(folder.number("granite.attention.scale"), 1);
+  folder.config["attention_multiplier"] = "0.25";
+  EXPECT_EQ(folder.number("granite.attention.scale"), 0.25);
+}
+
+TEST(FolderDefaultsTest, TurnsGptOssByYarn) {
+  Folder folder = decoderFolder("gpt_oss");
+  auto scaling = [&](const std::string &key) {
+    return folder.number("gpt-oss.rope.scaling." + key);
+  };
+  for (const char *old : {"null", "{}"}) {
+    folder.config["rope_scaling"] = old;
+    EXPECT_EQ(folder.number("gpt-oss.rope.freq_base"), 150000);
+    EXPECT_EQ(scaling("factor"), 32);
+    EXPECT_EQ(scaling("yarn_beta_fast"), 32);
+    EXPECT_EQ(scaling("yarn_beta_slow"), 1);
+    auto source = llvm::cantFail(folder.open());
+    EXPECT_EQ(llvm::cantFail(source->getUInt("gpt-oss.rope.scaling.original_context_length")),
+              4096u);
+    EXPECT_EQ(llvm::cantFail(source->getBool("gpt-oss.rope.scaling.yarn_truncate")), false);
+  }
+  folder.config["rope_parameters"] = R"({"rope_theta": 5000.0, "rope_type": "default"})";
+  EXPECT_EQ(scaling("factor"), -1);
+}
+
+TEST(FolderDefaultsTest, TurnsMinistral3ByYarn) {
+  Folder folder = decoderFolder("ministral3");
+  EXPECT_EQ(folder.number("mistral3.rope.freq_base"), 1e6);
+  EXPECT_EQ(folder.number("mistral3.rope.scaling.factor"), 16);
+  // Both scales are 1, so that nothing grows.
+  EXPECT_EQ(folder.number("mistral3.rope.scaling.yarn_attn_factor"), 1);
+  EXPECT_NEAR(folder.number("mistral3.attention.temperature_scale"), 0.1, 1e-7);
+  EXPECT_EQ(
+      llvm::cantFail(
+          llvm::cantFail(folder.open())->getUInt("mistral3.rope.scaling.original_context_length")),
+      16384u);
+  EXPECT_THAT(folder.with("rope_theta", "5000.0"), StartsWith(place("rope_theta")));
+  folder.config["rope_parameters"] = R"({"rope_theta": 5000.0, "rope_type": "default"})";
+  EXPECT_EQ(folder.number("mistral3.rope.freq_base"), 5000);
+  EXPECT_EQ(folder.number("mistral3.attention.temperature_scale"), -1);
+}
+
+TEST(FolderDefaultsTest, CountsPhi3sFirstContext) {
+  auto source = llvm::cantFail([] {
+    Folder folder = decoderFolder("phi3");
+    folder.config["rope_scaling"] =
+        R"({"type": "longrope", "long_factor": [1, 2], "short_factor": [1, 1]})";
+    return folder.open();
+  }());
+  EXPECT_EQ(llvm::cantFail(source->getUInt("phi3.rope.scaling.original_context_length")), 4096u);
+}
+
+// Some architectures have no flag that switches windows off.
+TEST(FolderWindowTest, TakesTheFlagWhereTheArchitectureHasIt) {
+  for (const char *type : {"mistral", "ministral3", "phi3"}) {
+    Folder folder = decoderFolder(type);
+    folder.config["use_sliding_window"] = "false";
+    EXPECT_THAT(folder.with("sliding_window", "8"), StartsWith(place("sliding_window"))) << type;
+  }
+  // Refused unless the flag says that there is none.
+  Folder folder = decoderFolder("llama");
+  folder.config["sliding_window"] = "8";
+  EXPECT_THAT(folder.build(), StartsWith(place("sliding_window")));
+  EXPECT_THAT(folder.with("use_sliding_window", "false"), Not(StartsWith("error")));
+}
+
+TEST(FolderWindowTest, AssumesMistralsWindowUnlessItIsNull) {
+  Folder folder = decoderFolder("mistral");
+  folder.config["max_position_embeddings"] = "8192";
+  EXPECT_THAT(folder.build(), StartsWith(place("sliding_window' is 4096")));
+  EXPECT_THAT(folder.with("sliding_window", "null"), Not(StartsWith("error")));
+  EXPECT_THAT(folder.with("model_type", "\"llama\""), Not(StartsWith("error")));
+}
+
+TEST(FolderLfm2Test, TakesOldNames) {
+  Folder folder = decoderFolder("lfm2");
+  EXPECT_EQ(folder.number("lfm2.rope.freq_base"), 1e6);
+  folder.config["theta"] = "5000.0";
+  EXPECT_EQ(folder.number("lfm2.rope.freq_base"), 5000);
+  EXPECT_THAT(folder.with("rope_theta", "6000.0"), StartsWith(place("theta' is 5000")));
+  folder.config["rope_parameters"] = R"({"rope_theta": 7000.0, "rope_type": "default"})";
+  EXPECT_EQ(folder.number("lfm2.rope.freq_base"), 7000);
+  folder.config["tie_embedding"] = "false";
+  EXPECT_THAT(folder.build(), StartsWith(place("tie_embedding' contradicts")));
+  folder.config.erase("tie_word_embeddings");
+  EXPECT_THAT(folder.build(), AllOf(HasSubstr("'lm_head.weight' is missing"),
+                                    HasSubstr("'tie_embedding' in config.json")));
+  EXPECT_THAT(folder.with("tie_embedding", "true"), Not(HasSubstr("lm_head")));
+  // A copy of its own is no contradiction.
+  folder.tensors["lm_head.weight"] = {10, 8};
+  EXPECT_NE(llvm::cantFail(folder.open())->findTensor("output.weight"), nullptr);
 }
 
 } // namespace
