@@ -200,9 +200,11 @@ bool FolderModel::leftOut(llvm::StringRef name) const {
   return layerOf(name) >= layers && !isPastLayers(name);
 }
 
+// A model of no layers is refused for its count.
 bool FolderModel::isPastLayers(llvm::StringRef name) const {
   int64_t layer = layerOf(name);
-  return layer >= layers && layer - layers >= guesses;
+  bool any = layers > 0 || guesses > 0;
+  return any && layer >= layers && layer - layers >= guesses;
 }
 
 // Whether the output's matrix is a copy of the embedding's, byte for byte.
