@@ -129,6 +129,29 @@ def beyond_range(tools):
     refuse("q8_0", "not a number")
 
 
+# Bits of a weight, with the scales of its block.
+BITS = {"q4_k": 4.5, "q5_0": 5.5, "q6_k": 6.5625, "q8_0": 8.5}
+
+
+def other_types(tools):
+    """Rows that blocks of 256 don't divide: what the weights take is told."""
+    source, back = tools.work / "narrow.gguf", tools.work / "narrow-back.gguf"
+    make_gguf.make([str(source), *FLOATS, "--width=96", "--heads=3", "--kv-heads=3", "--head-size=32", "--ffn=256"])
+    artifact = tools.work / "narrow.izh"
+    compiled = lambda recipe: tools.call("izhc", "compile", source, "--quant", recipe, "--target=reference",
+                                         "-o", artifact).stderr
+    expect("divide" not in compiled("q8_0"), "a warning without reason")
+    said = compiled("q4_k_m")
+    tools.call("izhc", "export", artifact, "-o", back)
+    bits = weights = 0
+    for tensor in gguf.read(back)[1].values():
+        if len(tensor.shape) > 1:
+            size = int(np.prod(tensor.shape))
+            weights, bits = weights + size, bits + size * BITS[tensor.kind]
+    expect("blocks of q4_k_m don't divide" in said and f": {bits / weights:.2f} bits a weight" in said, said)
+    return said.strip().splitlines()[-2][:160]
+
+
 def refusals(tools, source):
     out = tools.work / "refused.gguf"
     tools.refused("izhc", "compile", source, "--quant", "q9", "-o", out, says=["no recipe 'q9'", "q4_k_m"], status=2)
@@ -148,4 +171,5 @@ def run(suite, tools):
     suite.run("export gives back matrices that are several in the artifact", bits_back, tools, SHARED_ROWS)
     suite.run("quantize: calibrate", calibrate, tools, source)
     suite.run("quantize: weights beyond the type's range", beyond_range, tools)
+    suite.run("quantize: rows that other types fit", other_types, tools)
     suite.run("quantize and export refuse", refusals, tools, source)

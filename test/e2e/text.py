@@ -108,6 +108,8 @@ def render(tools):
     made, template, context = tools.work / "rendered", tools.work / "t.jinja", tools.work / "c.json"
     make_folder.make(path, made, "llama")
     artifact = tools.compile(path, "rendered.izh", "--target=reference,native")
+    for command in (["render", artifact, "--context", context], ["tokenize", artifact, "-p", "a"]):
+        tools.refused("izhc", *command, says=["compiled already", f"izh-rt {command[0]}"])
     template.write_text(TEMPLATE)
     context.write_text(json.dumps({"messages": TALK}))
     for command in (["izhc", "render", path], ["izhc", "render", made], ["izh-rt", "render", artifact]):
@@ -209,6 +211,21 @@ def ends_at_once(tools):
     expect("ended the text at once" in done.stderr and "izh-rt chat" in done.stderr, done.stderr)
 
 
+def missing_parts(tools):
+    """What an artifact will not do is told when it is made."""
+    path, plain = model_file(tools), tools.work / "plain.gguf"
+    make_gguf.make([str(plain)])
+    compiled = lambda model: tools.call("izhc", "compile", model, "--target=reference", "-o", tools.work / "part.izh").stderr
+    expect("warning" not in compiled(path), "a warning about a whole model")
+    said = compiled(plain)
+    expect("no chat template" in said and "1 variant\n" in said, said)
+    made = tools.work / "mute"
+    make_folder.make(path, made, "llama")
+    for name in ("tokenizer.json", "tokenizer.model"):
+        (made / name).unlink(missing_ok=True)
+    expect("no tokenizer" in compiled(made), "nothing is said about the tokenizer")
+
+
 def interrupt(tools):
     """Ctrl-C ends the answer, and the next message is answered."""
     artifact = tools.compile(model_file(tools, "--kind=q8_0", "--context=8192"), "long.izh", "--target=native")
@@ -302,6 +319,7 @@ def run(suite, tools):
     suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
     for name, function in (("render", render), ("chat", chat), ("chat commands", commands),
                            ("what ends a text", endings), ("a text that ends at once", ends_at_once),
+                           ("warnings about missing parts", missing_parts),
                            ("chat interrupted", interrupt),
                            ("tokenizer against its vectors", vectors), ("tokenizer works", tokenizer_works),
                            ("folders and templates refused", refusals)):

@@ -139,6 +139,17 @@ if [ -n "$izhc" ]; then
   expect 0 'izhc 0' "$izhc" --version
   expect 2 '' "$izhc"
   expect 2 "no command 'nonsense'" "$izhc" nonsense
+  expect 2 'compile MODEL --quant' "$izhc" quantize a b
+  expect 2 "mean 'compile'" "$izhc" compiel a
+  expect 2 'izh-rt run' "$izhc" run a
+  expect 2 '-o -' "$izhc" compile "$folder/zeros" -o -
+  [ ! -e ./- ] || { echo "FAILED: a file named - was written"; failures=$((failures + 1)); }
+  for file in model.safetensors config.json; do
+    for command in compile 'tokenize -p a' 'render --context c.json'; do
+      expect 1 "give its folder, $folder/model" "$izhc" $command "$folder/model/$file"
+    done
+  done
+  expect 0 'MODELS...' "$izhc" check --help
   expect 2 'izhc compile --help' "$izhc" compile
   for command in compile inspect tokenize; do
     expect 0 MODEL "$izhc" compile --help

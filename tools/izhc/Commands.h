@@ -75,4 +75,8 @@ int finish(int status);
 std::string cacheTypeList();
 std::string stageList();
 
+// What to use instead of `given`, which is none of `commands`, as the end of a
+// sentence; "" where nothing comes near.
+std::string suggestCommand(const std::string &given, const std::vector<std::string> &commands);
+
 } // namespace izhc::tool

@@ -8,6 +8,8 @@
 #include "compiler/support/Error.h"
 #include "runtime/platform/cpu.h"
 #include "runtime/platform/process.h"
+#include "tools/izhc/CompileNotes.h"
+#include "tools/izhc/ModelPath.h"
 #include "tools/izhc/Report.h"
 #include "tools/izhc/Roofline.h"
 #include "tools/izhc/TokenizerCheck.h"
@@ -136,6 +138,8 @@ int compile(const CompileArguments &arguments) {
     return report(std::move(error), kWrongUsage);
   if (llvm::Error error = checkFolder(options.output))
     return report(std::move(error));
+  if (llvm::Error error = checkModelPath(options.model, "izh-rt run"))
+    return report(std::move(error));
   auto tokenizer = makeCheckedTokenizer(options.model, arguments.preTokenizer);
   if (!tokenizer)
     return report(tokenizer.takeError());
@@ -169,8 +173,11 @@ int compile(const CompileArguments &arguments) {
     printStats(*result, llvm::outs());
     printRoofline(result->plan, machine ? &*machine : nullptr, llvm::outs());
   }
-  llvm::errs() << llvm::formatv("{0}: {1}, {2} variants\n", options.output,
-                                megabytes(result->sizes.file), result->codeBytes.size());
+  noteMissingParts(options, *result, llvm::errs());
+  noteOtherFormats(options, *result, llvm::errs());
+  size_t variants = result->codeBytes.size();
+  llvm::errs() << llvm::formatv("{0}: {1}, {2} variant{3}\n", options.output,
+                                megabytes(result->sizes.file), variants, variants == 1 ? "" : "s");
   return kDone;
 }
 

@@ -146,7 +146,7 @@ void addCalibrate(CLI::App &app, CalibrateArguments &arguments, Action &action) 
 void addTokenize(CLI::App &app, TokenizeArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand(
       "tokenize", "Prints the ids that the compiled model will see, as a JSON list.");
-  addText(command, "MODEL", "", arguments.model, "a .gguf file")->required();
+  addText(command, "MODEL", "", arguments.model, "a .gguf file or a model folder")->required();
   CLI::Option *text =
       command->add_option("-p,--prompt", arguments.text, "the text")->type_name("TEXT");
   CLI::Option *file = addText(command, "-f,--file", "FILE", arguments.textFile,
@@ -174,7 +174,7 @@ void addCheck(CLI::App &app, CheckArguments &arguments, Action &action) {
                    "the reference, then the others: .izh files, or models to be compiled for this "
                    "machine")
       ->required()
-      ->expected(2, 64)
+      ->expected(2, -1)
       ->type_name("");
   addText(command, "-f,--file", "FILE", arguments.textFile, "a file with the text; - for input")
       ->required();
@@ -189,7 +189,11 @@ void addCheck(CLI::App &app, CheckArguments &arguments, Action &action) {
       ->type_name("N");
   command->add_flag("--json", arguments.json, "prints one JSON object, not a Markdown table");
   addText(command, "--svg", "FILE", arguments.plot, "also draws quality against size");
-  command->callback([&] { action = [&] { return check(arguments); }; });
+  command->callback([&] {
+    if (arguments.models.size() > 64)
+      throw CLI::ValidationError("MODELS", "at most 64 can be compared");
+    action = [&] { return check(arguments); };
+  });
 }
 
 void addRender(CLI::App &app, RenderArguments &arguments, Action &action) {
@@ -198,8 +202,8 @@ void addRender(CLI::App &app, RenderArguments &arguments, Action &action) {
           "a .gguf file, a model folder, or a file with a template")
       ->required();
   addText(command, "--context", "C.json", arguments.context,
-          "a JSON object with messages, tools, add_generation_prompt and whatever the template "
-          "knows; - for input")
+          "a JSON object with messages, tools, add_generation_prompt (true if it is not there) and "
+          "whatever the template knows; - for input")
       ->required();
   command->callback([&] { action = [&] { return render(arguments); }; });
 }
@@ -208,11 +212,14 @@ void addRender(CLI::App &app, RenderArguments &arguments, Action &action) {
 std::string explain(const CLI::App &app, const CLI::Error &error, int count, char **words) {
   std::string what = error.what(), help = "izhc";
   auto given = app.get_subcommands();
+  std::vector<std::string> commands;
+  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+    commands.push_back(command->get_name());
   if (!given.empty())
     help += " " + given[0]->get_name();
   else if (count > 1)
     what = std::string(words[1][0] == '-' ? "there is no option '" : "there is no command '") +
-           words[1] + "'";
+           words[1] + "'" + suggestCommand(words[1], commands);
   else if (count == 1)
     what = "a command is missing";
   return "izhc: " + what + "\nTry '" + help + " --help'.\n";

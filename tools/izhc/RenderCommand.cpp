@@ -7,6 +7,7 @@
 #include "runtime/platform/process.h"
 #include "runtime/text/jinja/render.h"
 #include "tools/izhc/InputText.h"
+#include "tools/izhc/ModelPath.h"
 #include "tools/izhc/Report.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
@@ -15,6 +16,8 @@ namespace izhc::tool {
 namespace {
 
 llvm::Expected<ChatTemplate> findTemplate(llvm::StringRef path) {
+  if (llvm::Error error = checkModelPath(path, "izh-rt render"))
+    return std::move(error);
   bool isModel = llvm::sys::fs::is_directory(path) || path.ends_with(".gguf");
   if (!isModel) {
     auto text = readText(path);

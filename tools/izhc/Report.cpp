@@ -82,6 +82,9 @@ static bool isPartOf(llvm::StringRef input, llvm::StringRef output) {
 llvm::Error checkOutput(llvm::ArrayRef<llvm::StringRef> inputs, llvm::StringRef output,
                         llvm::StringRef flag) {
   namespace fs = llvm::sys::fs;
+  if (output == "-")
+    return makeError("-o - would be standard output, but a file is needed: name one (./- is the "
+                     "file of that name)");
   if (fs::is_directory(output))
     return makeError("{0} {1} is a folder, but the name of a file is needed", flag, output);
   if (!fs::exists(output))

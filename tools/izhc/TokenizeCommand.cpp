@@ -7,6 +7,7 @@
 #include "runtime/platform/process.h"
 #include "runtime/text/tokenizer.h"
 #include "tools/izhc/InputText.h"
+#include "tools/izhc/ModelPath.h"
 #include "tools/izhc/Report.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -28,6 +29,8 @@ struct Section {
 };
 
 llvm::Expected<Section> buildSection(const TokenizeArguments &arguments) {
+  if (llvm::Error error = checkModelPath(arguments.model, "izh-rt tokenize"))
+    return std::move(error);
   auto source = openModel(arguments.model);
   if (!source)
     return source.takeError();

@@ -1,0 +1,52 @@
+// One line each, on standard error.
+
+#include "tools/izhc/CompileNotes.h"
+#include "compiler/formats/Recipes.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace izhc::tool {
+
+void noteMissingParts(const CompileOptions &options, const CompileReport &report,
+                      llvm::raw_ostream &out) {
+  if (options.tokenizer.empty())
+    out << llvm::formatv("izhc: warning: {0} has no tokenizer, so izh-rt takes ids and no text: "
+                         "run, chat, tokenize and perplexity will refuse it\n",
+                         options.model);
+  else if (report.facts.chatTemplate.empty())
+    out << llvm::formatv("izhc: warning: {0} has no chat template: izh-rt chat and render will "
+                         "refuse it\n",
+                         options.model);
+}
+
+// Whether the matrix got a format only because one of the recipe's doesn't
+// divide its rows.
+static bool isReplaced(const Recipe &recipe, const emit::Weight &weight) {
+  for (llvm::StringRef name : {recipe.base, recipe.better, recipe.output}) {
+    const FormatSpec *wanted = name.empty() ? nullptr : findFormat(name);
+    if (wanted && weight.cols % wanted->blockWeights != 0 &&
+        weight.format == fittingFormat(*wanted, weight.cols))
+      return true;
+  }
+  return false;
+}
+
+void noteOtherFormats(const CompileOptions &options, const CompileReport &report,
+                      llvm::raw_ostream &out) {
+  const Recipe *recipe = findRecipe(llvm::StringRef(options.quantize.recipe).lower());
+  if (!recipe)
+    return;
+  unsigned replaced = 0;
+  double bits = 0, weights = 0;
+  for (const emit::Weight &weight : report.plan.weights) {
+    replaced += isReplaced(*recipe, weight);
+    double size = double(weight.rows) * double(weight.cols) * double(weight.count);
+    weights += size;
+    bits += size * 8 * weight.format->blockBytes / weight.format->blockWeights;
+  }
+  if (replaced)
+    out << llvm::formatv("izhc: warning: {0} of {1} matrices have rows that blocks of {2} don't "
+                         "divide and got larger types: {3:f2} bits a weight\n",
+                         replaced, report.plan.weights.size(), recipe->name, bits / weights);
+}
+
+} // namespace izhc::tool

@@ -1,0 +1,19 @@
+// What a compilation has to tell although it succeeded.
+
+#pragma once
+
+#include "compiler/pipeline/Compile.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace izhc::tool {
+
+// Which commands of izh-rt will refuse the artifact.
+void noteMissingParts(const CompileOptions &options, const CompileReport &report,
+                      llvm::raw_ostream &out);
+
+// How many matrices have rows that the formats of the recipe don't divide, and
+// what the weights take with the formats that they got instead.
+void noteOtherFormats(const CompileOptions &options, const CompileReport &report,
+                      llvm::raw_ostream &out);
+
+} // namespace izhc::tool
