@@ -11,7 +11,7 @@ namespace izhc::conformance {
 namespace {
 
 // Loops over the blocks of narrow rows are unrolled as a whole.
-constexpr int64_t kWidths[] = {128, 256, 768};
+constexpr int64_t kNarrow = 256, kWide = 768;
 
 std::string kernelOf(const FormatSpec &format, pack::ActType act, int64_t cols) {
   std::string type;
@@ -47,16 +47,18 @@ int64_t loadsInOrder(Target &target, const std::string &text) {
 }
 
 void checkFormat(Target &target, const FormatSpec &format, int64_t cols) {
-  std::vector<pack::ActType> acts = {floatActs(cols)};
+  std::vector<pack::ActType> acts;
   if (format.kind == ElementKind::Quantized)
     acts.push_back(actTypeFor({&format}, cols));
+  if (cols == kWide)
+    acts.push_back(floatActs(cols));
   for (pack::ActType act : acts) {
     SCOPED_TRACE((target.name() + " " + format.name + " " + llvm::Twine(cols)).str());
     int64_t seen = loadsInOrder(target, kernelOf(format, act, cols));
     // Scalar code has no streams; float formats load one vector a turn
     // where a tile is one, and short loops aren't loops any more.
     if (target.name() != "reference" && format.kind == ElementKind::Quantized && !format.grid &&
-        cols == kWidths[2])
+        cols == kWide)
       EXPECT_GT(seen, 0);
   }
 }
@@ -67,9 +69,8 @@ TEST(LoadOrderTest, ProductsOfEveryFormatLoadWeightsInTheOrderOfAddresses) {
     if (target->arch() == "nvptx64")
       continue;
     for (const FormatSpec *format : allFormats())
-      for (int64_t cols : kWidths)
-        if (cols % format->blockWeights == 0)
-          checkFormat(*target, *format, cols);
+      for (int64_t cols : {kNarrow, kWide})
+        checkFormat(*target, *format, cols);
   }
 }
 
