@@ -9,6 +9,11 @@ using namespace izhc::conformance;
 
 namespace {
 
+enum Feature : unsigned {
+#define IZH_CPU_FEATURE(bit, name, arch) name = bit,
+#include "runtime/schema/cpu_features.def"
+};
+
 constexpr float kScale = 0.125f;
 constexpr int64_t kSpan = 256;
 
@@ -137,7 +142,10 @@ protected:
   double slack(Shape shape) {
     if (shape.exact)
       return 3e-6;
-    return target().name().contains("bf16") ? 2e-2 : target().name().contains("fp16") ? 5e-3 : 3e-6;
+    auto has = [&](Feature feature) {
+      return target().arch() == "x86_64" && (target().requiredFeatures() >> feature & 1);
+    };
+    return has(avx512fp16) ? 5e-3 : has(avx512bf16) ? 2e-2 : 3e-6;
   }
 
 private:
