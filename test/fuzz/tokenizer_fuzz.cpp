@@ -8,6 +8,7 @@
 #include "test/fuzz/fuzz.h"
 #include "test/unit/compiler/import/folder_files.h"
 
+#include "llvm/Support/FormatVariadic.h"
 #include <cstring>
 
 using namespace izhc;
@@ -100,7 +101,7 @@ std::vector<std::vector<uint8_t>> fuzzSeeds() {
         "content": " "}, {"type": "Strip", "strip_left": true, "strip_right": false}]}, "pre_tokenizer":
         {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Metaspace", "replacement":
         "▁"}]}, "model": {"type": "Unigram", "unk_id": 0, "byte_fallback": true, "vocab": [["<unk>", 0], ["▁", -2.5],
-        ["a", -3], ["▁a", -4], ["ab", -4.5], ["<0xC3>", -9], ["b", -3.5]]}})",
+        ["a", -3], ["▁a", -4], ["ab", -4.5], ["b", -3.5], BYTES]}})",
       R"(0{"added_tokens": [{"id": 0, "content": "[UNK]", "special": true}, {"id": 1, "content": "[CLS]"}],
         "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
         "strip_accents": null, "lowercase": true}, "pre_tokenizer": {"type": "BertPreTokenizer"},
@@ -108,9 +109,15 @@ std::vector<std::vector<uint8_t>> fuzzSeeds() {
         "decoder": {"type": "WordPiece", "prefix": "##"}, "model": {"type": "WordPiece", "unk_token": "[UNK]",
         "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "[CLS]": 1,
         "a": 2, "##b": 3, "11": 4, "▁": 5, "##ab": 6}}})"};
+  std::string bytes;
+  for (unsigned byte = 0; byte < 256; ++byte)
+    bytes += llvm::formatv("{0}[\"<0x{1:X-2}>\", -9]", byte ? ", " : "", byte).str();
   std::vector<std::vector<uint8_t>> seeds;
-  for (const char *json : jsons)
-    seeds.emplace_back(json, json + strlen(json));
+  for (std::string json : jsons) {
+    if (size_t at = json.find("BYTES"); at != std::string::npos)
+      json.replace(at, strlen("BYTES"), bytes);
+    seeds.emplace_back(json.begin(), json.end());
+  }
   // Pieces <unk>, a, aa, then trainer and normalizer.
   const uint8_t model[] = {'1', 0x0a, 14,   0x0a, 5,    '<',  'u',  'n',  'k',  '>',  0x15, 0,
                            0,   0,    0,    0x18, 2,    0x0a, 8,    0x0a, 1,    'a',  0x15, 0,
