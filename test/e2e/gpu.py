@@ -113,7 +113,7 @@ def refusals(tools, options):
     gpu.refused(*run, says=["CUDA 10.2", "11.0", "update the driver"], IZH_FAKE_VERSION="10020")
     gpu.refused(*run, says=["no CUDA-capable device"], IZH_FAKE_GPUS="0")
     gpu.refused(*run, says=["cuda:3 was asked for", "2 GPUs"], device="cuda:3", IZH_FAKE_GPUS="2")
-    gpu.refused(*run, says=["IZH_DEVICE is \"cuda:x\"", "cpu, cuda"], device="cuda:x")
+    gpu.refused(*run, says=["--device is 'cuda:x'", "cpu, cuda"], device="cuda:x")
     gpu.refused(*run, says=["Fake GPU", "MiB left", "ask for fewer"], IZH_FAKE_MEMORY=str(1 << 20))
     for call in ("cuMemAlloc_v2:1:2", "cuMemAlloc_v2:4:2", "cuMemHostAlloc:2:2", "cuMemHostAlloc:3:2"):
         gpu.refused(*run, says=["cuda:0"], IZH_FAKE_FAIL=call)
