@@ -3,49 +3,30 @@
 // another implementation, where that is set.
 
 #include "compiler/tokenizers/Tokenizers.h"
-#include "runtime/text/tokenizer.h"
+#include "test/e2e/tokenizers/built_tokenizer.h"
 #include "test/unit/compiler/tokenizers/fake_source.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cstdlib>
-#include <gtest/gtest.h>
 
 using namespace izhc;
 using namespace izhc::test;
 
 namespace {
 
-using Ids = std::vector<int32_t>;
-
-class Both {
+class Both : public BuiltTokenizer {
 public:
-  explicit Both(const ModelSource &source) : section(cantFail(buildTokenizer(source))) {
-    izh_error error{};
-    izh_status status = izh::Tokenizer::create(section.data(), section.size(), &tokenizer, &error);
-    if (status != IZH_OK) {
-      ADD_FAILURE() << error.message;
+  explicit Both(const ModelSource &source) {
+    std::string problem = open(cantFail(buildTokenizer(source)));
+    if (!problem.empty()) {
+      ADD_FAILURE() << problem;
       abort();
     }
   }
-  Both(const Both &) = delete;
-  ~Both() { izh::Tokenizer::destroy(tokenizer); }
 
   Ids encode(llvm::StringRef text, bool special = false) const {
-    izh::Array<int32_t> ids;
-    izh_error error{};
-    EXPECT_EQ(tokenizer->encode(text.data(), text.size(), {false, special}, &ids, &error), IZH_OK)
-        << error.message;
-    return {ids.begin(), ids.end()};
+    return BuiltTokenizer::encode(text, false, special);
   }
-  std::string decode(const Ids &ids) const {
-    izh::Array<char> text;
-    EXPECT_TRUE(tokenizer->decode(ids.data(), ids.size(), true, &text));
-    return {text.begin(), text.end()};
-  }
-
-private:
-  std::vector<uint8_t> section;
-  izh::Tokenizer *tokenizer = nullptr;
 };
 
 TEST(TokenizersE2eTest, SplitsAndMergesASmallVocabulary) {
