@@ -18,6 +18,10 @@ namespace {
 // From there on a run ends at the next border.
 constexpr size_t kLongRun = 256;
 
+utf8proc_category_t category_of(uint32_t c) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
+}
+
 // Whether nothing before `c` changes it or is changed by it.
 bool is_border(uint32_t c) {
   // Jamo, and narrow forms of them and of Japanese voicing marks.
@@ -144,7 +148,7 @@ uint32_t lower_case(uint32_t c) {
 
 bool is_mark(uint32_t c, bool all) {
   if (c < 0x300) return false;
-  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  const auto category = category_of(c);
   if (category == UTF8PROC_CATEGORY_MN) return true;
   return all && (category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME);
 }
@@ -154,8 +158,30 @@ bool grapheme_ends(uint32_t before, uint32_t behind, int32_t* state) {
                                           static_cast<utf8proc_int32_t>(behind), state);
 }
 
+bool is_letter(uint32_t c) {
+  const auto category = category_of(c);
+  return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+}
+
+bool is_decimal(uint32_t c) { return category_of(c) == UTF8PROC_CATEGORY_ND; }
+
+bool is_number(uint32_t c) {
+  const auto category = category_of(c);
+  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+}
+
+uint32_t display_width(uint32_t c) {
+  const int width = utf8proc_charwidth(static_cast<utf8proc_int32_t>(c));
+  return width < 0 ? 0 : static_cast<uint32_t>(width);
+}
+
+bool is_visible(uint32_t c) {
+  const auto category = category_of(c);
+  return category != UTF8PROC_CATEGORY_CN && category < UTF8PROC_CATEGORY_ZS;
+}
+
 bool is_no_text(uint32_t c) {
-  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  const auto category = category_of(c);
   return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
          category == UTF8PROC_CATEGORY_CO || category == UTF8PROC_CATEGORY_CS;
 }

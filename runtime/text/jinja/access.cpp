@@ -59,7 +59,7 @@ Value Interpreter::item(const Value& object, const Value& key) {
   if (key.is(Kind::kString)) return attribute(object, key.text());
   if (!key.is_integer()) return make_undefined(name);
   int64_t index = key.integer;
-  if (object.is(Kind::kList) || object.is(Kind::kTuple)) {
+  if (object.is_sequence()) {
     index += index < 0 ? object.list->size : 0;
     if (index < 0 || index >= object.list->size) return make_undefined(name);
     return object.list->items[index];
@@ -85,6 +85,7 @@ bool Interpreter::iterate(const Value& value, List* out) {
       return true;
     case Kind::kList:
     case Kind::kTuple:
+    case Kind::kRange:
       *out = *value.list;
       return true;
     case Kind::kIterator:

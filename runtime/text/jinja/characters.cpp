@@ -1,6 +1,9 @@
-// Classes and case of characters, as ranges.
+// White space as Python has it; the rest asks Unicode's tables.
 
 #include "runtime/text/jinja/characters.h"
+
+#include "runtime/text/characters.h"
+#include "runtime/text/letter_case.h"
 
 namespace izh::jinja {
 
@@ -44,65 +47,16 @@ bool is_space(uint32_t c) {
 
 bool is_digit(uint32_t c) { return c >= '0' && c <= '9'; }
 
-bool is_upper(uint32_t c) { return to_lower(c) != c; }
-bool is_lower(uint32_t c) { return to_upper(c) != c || c == 0xdf; }
+bool is_printable(uint32_t c) { return c == ' ' || is_visible(c); }
 
-bool is_letter(uint32_t c) {
-  if (c < 0x80) return (c | 32) >= 'a' && (c | 32) <= 'z';
-  if (c < 0x250)
-    return c == 0xaa || c == 0xb5 || c == 0xba || (c >= 0xc0 && c != 0xd7 && c != 0xf7);
-  // Scripts, without their marks, numbers and signs as far as ranges tell.
-  return (c >= 0x370 && c < 0x2000) || (c >= 0x2c00 && c < 0x2e00) || (c >= 0x3041 && c < 0xa640) ||
-         (c >= 0xac00 && c < 0xd7a4) || (c >= 0xf900 && c < 0xfb00) ||
-         (c >= 0x20000 && c < 0x31350);
-}
-
-uint32_t to_upper(uint32_t c) {
-  if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
-  if (c == 0xb5) return 0x39c;
-  if (c >= 0xe0 && c <= 0xfe && c != 0xf7) return c - 32;
-  if (c == 0xff) return 0x178;
-  const bool odd_lower = (c >= 0x100 && c <= 0x137) || (c >= 0x14a && c <= 0x177) ||
-                         (c >= 0x460 && c <= 0x481) || (c >= 0x48a && c <= 0x4bf) ||
-                         (c >= 0x4d0 && c <= 0x52f) || (c >= 0x1e00 && c <= 0x1e95) ||
-                         (c >= 0x1ea0 && c <= 0x1eff);
-  if (odd_lower && c != 0x131) return c & ~1u;
-  if (c == 0x131) return 'I';
-  if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17e)) return (c & 1) == 0 ? c - 1 : c;
-  if (c >= 0x3b1 && c <= 0x3cb) return c == 0x3c2 ? 0x3a3 : c - 32;
-  if (c >= 0x3ad && c <= 0x3af) return c - 37;
-  if (c == 0x3ac) return 0x386;
-  if (c >= 0x430 && c <= 0x44f) return c - 32;
-  if (c >= 0x450 && c <= 0x45f) return c - 80;
-  return c;
-}
-
-uint32_t to_lower(uint32_t c) {
-  if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
-  if (c >= 0xc0 && c <= 0xde && c != 0xd7) return c + 32;
-  if (c == 0x178) return 0xff;
-  const bool even_upper = (c >= 0x100 && c <= 0x137) || (c >= 0x14a && c <= 0x177) ||
-                          (c >= 0x460 && c <= 0x481) || (c >= 0x48a && c <= 0x4bf) ||
-                          (c >= 0x4d0 && c <= 0x52f) || (c >= 0x1e00 && c <= 0x1e95) ||
-                          (c >= 0x1ea0 && c <= 0x1eff);
-  if (even_upper && c != 0x130 && c != 0x131) return c | 1u;
-  if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17e)) return (c & 1) == 1 ? c + 1 : c;
-  if (c >= 0x391 && c <= 0x3ab && c != 0x3a2) return c + 32;
-  if (c >= 0x388 && c <= 0x38a) return c + 37;
-  if (c == 0x386) return 0x3ac;
-  if (c >= 0x410 && c <= 0x42f) return c + 32;
-  if (c >= 0x400 && c <= 0x40f) return c + 80;
-  return c;
-}
-
-bool is_printable(uint32_t c) {
-  if (c == ' ') return true;
-  const bool control = c < 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0xad || c == 0xfeff;
-  const bool format = (c >= 0x200b && c <= 0x200f) || (c >= 0x202a && c <= 0x202e) ||
-                      (c >= 0x2060 && c <= 0x206f) || (c >= 0xfff0 && c <= 0xfffb) ||
-                      (c >= 0xe000 && c <= 0xf8ff) || (c >= 0xe0000 && c <= 0xe0fff) ||
-                      c >= 0xf0000 || (c & 0xfffe) == 0xfffe;
-  return !control && !format && !is_space(c);
+bool is_all_of_case(Text text, bool upper) {
+  bool any = false;
+  for (uint32_t at = 0; at < text.size; at += character_bytes(text.data[at])) {
+    const uint32_t c = character_at(text, at);
+    if ((upper ? is_lower_case(c) : is_upper_case(c)) || is_title_case(c)) return false;
+    any = any || (upper ? is_upper_case(c) : is_lower_case(c));
+  }
+  return any;
 }
 
 static bool in_set(uint32_t c, const Text* set) {

@@ -1,5 +1,5 @@
 // Characters of UTF-8 strings that are known to be valid, and what templates
-// ask about them. Changes of case cover Latin, Greek and Cyrillic letters.
+// ask about them.
 
 #pragma once
 
@@ -20,12 +20,10 @@ uint32_t count_characters(Text text);
 uint32_t character_offset(Text text, uint32_t index);
 
 bool is_space(uint32_t c);
+// Of ASCII.
 bool is_digit(uint32_t c);
-bool is_letter(uint32_t c);
-bool is_upper(uint32_t c);
-bool is_lower(uint32_t c);
-uint32_t to_upper(uint32_t c);
-uint32_t to_lower(uint32_t c);
+// What Python's isupper() and islower() say.
+bool is_all_of_case(Text text, bool upper);
 // Whether Python's repr() shows it as it is.
 bool is_printable(uint32_t c);
 

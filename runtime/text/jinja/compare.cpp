@@ -46,6 +46,7 @@ bool equal(Machine& machine, const Value& a, const Value& b) {
       return machine.charge(a.size / 64) && a.text() == b.text();
     case Kind::kList:
     case Kind::kTuple:
+    case Kind::kRange:
       return a.list == b.list || equal_lists(machine, *a.list, *b.list);
     case Kind::kDict:
       return a.dict == b.dict || equal_dicts(machine, *a.dict, *b.dict);
@@ -111,6 +112,7 @@ bool truth(const Value& value) {
       return value.size != 0;
     case Kind::kList:
     case Kind::kTuple:
+    case Kind::kRange:
       return value.list->size != 0;
     case Kind::kDict:
       return value.dict->size != 0;
@@ -162,6 +164,8 @@ const char* kind_name(const Value& value) {
       return "a list";
     case Kind::kTuple:
       return "a tuple";
+    case Kind::kRange:
+      return "a range";
     case Kind::kIterator:
       return "an iterator";
     case Kind::kDict:

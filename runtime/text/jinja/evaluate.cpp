@@ -136,6 +136,20 @@ Value Interpreter::evaluate_compare(const Node* node, Scope* scope) {
   return make_bool(true);
 }
 
+// `places`: which items of the range.
+static Value slice_range(Machine& machine, const List& range, const RangeBounds& places) {
+  const int64_t start = range.items[range.size].integer, step = range.items[range.size + 2].integer;
+  RangeBounds out;
+  const auto item = [start, step](int64_t place, int64_t* out) {
+    return !__builtin_mul_overflow(place, step, out) && !__builtin_add_overflow(*out, start, out);
+  };
+  if (!item(places.start, &out.start) || !item(places.stop, &out.stop) ||
+      __builtin_mul_overflow(places.step, step, &out.step)) {
+    return machine.fail("an integer leaves the range of 64 bits");
+  }
+  return make_range(machine, out);
+}
+
 Value Interpreter::evaluate_slice(const Node* node, Scope* scope) {
   const Value object = evaluate(node->a, scope);
   const Node* parts[] = {node->b, node->c, node->d};
@@ -147,7 +161,7 @@ Value Interpreter::evaluate_slice(const Node* node, Scope* scope) {
     }
   }
   const bool is_text = object.is(Kind::kString);
-  if (!is_text && !object.is(Kind::kList) && !object.is(Kind::kTuple)) {
+  if (!is_text && !object.is_sequence()) {
     return machine.fail("%s can't be sliced", kind_name(object));
   }
   if (is_text && !machine.charge(object.size / 16)) return {};
@@ -167,6 +181,9 @@ Value Interpreter::evaluate_slice(const Node* node, Scope* scope) {
     const Text rest =
         object.text().from(character_offset(object.text(), static_cast<uint32_t>(begin)));
     return make_string(rest.part(0, character_offset(rest, static_cast<uint32_t>(end - begin))));
+  }
+  if (object.is(Kind::kRange)) {
+    return slice_range(machine, *object.list, {begin, end, step});
   }
   List items;
   if (!iterate(object, &items)) return {};

@@ -6,16 +6,6 @@
 namespace izh::jinja {
 namespace {
 
-bool all_of_case(Text text, bool upper) {
-  bool any = false;
-  for (uint32_t at = 0; at < text.size; at += character_bytes(text.data[at])) {
-    const uint32_t c = character_at(text, at);
-    if (upper ? is_lower(c) : is_upper(c)) return false;
-    any |= upper ? is_upper(c) : is_lower(c);
-  }
-  return any;
-}
-
 bool is_kind(Text name, const Value& v, bool* known) {
   *known = true;
   const auto is = [name](Text other) { return name == other; };
@@ -31,16 +21,15 @@ bool is_kind(Text name, const Value& v, bool* known) {
   if (is("string")) return v.is(Kind::kString);
   if (is("mapping")) return v.is(Kind::kDict);
   if (is("sequence")) {
-    return v.is_undefined() || v.is(Kind::kString) || v.is(Kind::kList) || v.is(Kind::kTuple) ||
-           v.is(Kind::kDict);
+    return v.is_undefined() || v.is(Kind::kString) || v.is_sequence() || v.is(Kind::kDict);
   }
   if (is("iterable")) {
     return v.is_undefined() || v.is(Kind::kString) || v.is_listlike() || v.is(Kind::kDict);
   }
   if (is("callable")) return v.kind >= Kind::kMacro;
   if (is("escaped")) return false;
-  if (is("lower")) return v.is(Kind::kString) && all_of_case(v.text(), false);
-  if (is("upper")) return v.is(Kind::kString) && all_of_case(v.text(), true);
+  if (is("lower")) return v.is(Kind::kString) && is_all_of_case(v.text(), false);
+  if (is("upper")) return v.is(Kind::kString) && is_all_of_case(v.text(), true);
   *known = false;
   return false;
 }

@@ -41,7 +41,7 @@ Value raise_exception(Interpreter& in, const Arguments& arguments) {
                          text.size > 300 ? 300 : static_cast<int>(text.size), text.chars);
 }
 
-Value make_range(Interpreter& in, const Arguments& arguments) {
+Value range(Interpreter& in, const Arguments& arguments) {
   int64_t bounds[3] = {0, 0, 1};
   if (arguments.count < 1 || arguments.count > 3)
     return in.machine.fail("range takes 1 to 3 integers");
@@ -51,18 +51,8 @@ Value make_range(Interpreter& in, const Arguments& arguments) {
     }
     bounds[arguments.count == 1 ? 1 : i] = arguments.values[i].integer;
   }
-  const auto [begin, end, step] = bounds;
-  if (step == 0) return in.machine.fail("the step of a range is 0");
-  // The sandbox of Python has the same bound.
-  constexpr int64_t kMost = 100000;
-  ListBuilder out(in.machine);
-  for (int64_t i = begin; (step > 0 ? i < end : i > end) && in.machine.charge(1);) {
-    if (out.size() == kMost)
-      return in.machine.fail("a range has more than %lld items", static_cast<long long>(kMost));
-    out.add(make_int(i));
-    if (__builtin_add_overflow(i, step, &i)) break;
-  }
-  return out.value();
+  if (bounds[2] == 0) return in.machine.fail("the step of a range is 0");
+  return make_range(in.machine, {bounds[0], bounds[1], bounds[2]});
 }
 
 Value make_dict(Interpreter& in, const Arguments& arguments) {
@@ -98,11 +88,28 @@ struct Function {
 };
 
 constexpr Function kFunctions[] = {
-    {"namespace", make_namespace}, {"raise_exception", raise_exception}, {"range", make_range},
+    {"namespace", make_namespace}, {"raise_exception", raise_exception}, {"range", range},
     {"dict", make_dict},           {"strftime_now", strftime_now},       {"tojson", to_json},
 };
 
 }  // namespace
+
+Value make_range(Machine& machine, const RangeBounds& bounds) {
+  const auto [start, stop, step] = bounds;
+  // The sandbox of Python has the same bound.
+  constexpr uint32_t kMost = 100000;
+  ListBuilder out(machine);
+  for (int64_t i = start; (step > 0 ? i < stop : i > stop) && machine.charge(1);) {
+    if (out.size() == kMost) return machine.fail("a range has more than %u items", kMost);
+    out.add(make_int(i));
+    if (__builtin_add_overflow(i, step, &i)) break;
+  }
+  const uint32_t count = out.size();
+  for (const int64_t bound : {start, stop, step}) out.add(make_int(bound));
+  const Value value = out.value(Kind::kRange);
+  if (!machine.failed()) value.list->size = count;
+  return value;
+}
 
 Value find_function(Text name) {
   for (uint32_t i = 0; i < sizeof(kFunctions) / sizeof(kFunctions[0]); ++i) {

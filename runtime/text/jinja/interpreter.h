@@ -130,6 +130,12 @@ class Interpreter {
   Array<char>* output_ = nullptr;
 };
 
+// functions.cpp
+struct RangeBounds {
+  int64_t start, stop, step;
+};
+Value make_range(Machine& machine, const RangeBounds& bounds);
+
 // operators.cpp
 Value binary(Machine& machine, Text op, const Value& a, const Value& b);
 Value negate(Machine& machine, const Value& value);
@@ -149,7 +155,6 @@ struct JsonStyle {
 };
 void write_json(Machine& machine, const Value& value, const JsonStyle& style, Builder* out);
 
-// functions.cpp
 Value find_function(Text name);  // undefined if there is none
 Value call_function(Interpreter& interpreter, const Value& function, const Arguments& arguments);
 // methods.cpp: the method `name` of `object` as a value, or undefined.

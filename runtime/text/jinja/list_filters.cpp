@@ -16,6 +16,7 @@ Value length(Interpreter& in, const Value& input, const Arguments&) {
                                                 : Value();
     case Kind::kList:
     case Kind::kTuple:
+    case Kind::kRange:
       return make_int(input.list->size);
     case Kind::kDict:
       return make_int(input.dict->size);

@@ -87,7 +87,7 @@ Value find_method(Machine& machine, const Value& object, Text name) {
   } else if (object.is(Kind::kList)) {
     known = is_one_of(name, kList, 3);
     hidden = is_one_of(name, kListHidden, 8);
-  } else if (object.is(Kind::kTuple)) {
+  } else if (object.is(Kind::kTuple) || object.is(Kind::kRange)) {
     known = is_one_of(name, kList, 2);
   } else if (object.is(Kind::kLoop)) {
     known = is_one_of(name, kLoop, 2);

@@ -43,6 +43,14 @@ void write_items(Machine& machine, const Value& value, Builder* out) {
   out->add(tuple ? ')' : ']');
 }
 
+// `bounds`: start, stop and step.
+void write_range(const Value* bounds, Builder* out) {
+  const auto number = [bounds](int i) { return static_cast<long long>(bounds[i].integer); };
+  out->format("range(%lld, %lld", number(0), number(1));
+  if (number(2) != 1) out->format(", %lld", number(2));
+  out->add(')');
+}
+
 void write_entries(Machine& machine, const Dict& dict, Builder* out) {
   out->add('{');
   for (uint32_t i = 0; i < dict.size && !machine.failed(); ++i) {
@@ -230,6 +238,8 @@ void write_string(Machine& machine, const Value& value, Builder* out) {
     case Kind::kList:
     case Kind::kTuple:
       return write_items(machine, value, out);
+    case Kind::kRange:
+      return write_range(value.list->items + value.list->size, out);
     case Kind::kDict:
       return write_entries(machine, *value.dict, out);
     default:

@@ -1,10 +1,13 @@
 // Filters that make strings and numbers.
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
+#include "runtime/text/characters.h"
 #include "runtime/text/jinja/characters.h"
 #include "runtime/text/jinja/interpreter.h"
+#include "runtime/text/jinja/words.h"
 
 namespace izh::jinja {
 namespace {
@@ -51,8 +54,26 @@ Value upper(Interpreter& in, const Value& input, const Arguments&) {
 Value lower(Interpreter& in, const Value& input, const Arguments&) {
   return method(in, input, "lower", {});
 }
+// Words begin behind white space and these.
+bool is_gap(uint32_t c) {
+  return is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+}
+// Other than the method: a word goes on behind an apostrophe.
 Value title(Interpreter& in, const Value& input, const Arguments&) {
-  return method(in, input, "title", {});
+  const Text text = to_string(in.machine, input).text();
+  Builder out(in.machine);
+  for (uint32_t at = 0, end; at < text.size && in.machine.charge(1); at = end) {
+    end = at + character_bytes(text.data[at]);
+    const bool gap = is_gap(character_at(text, at));
+    add_in_case(in.machine, text.part(at, end), LetterCase::kUpper, &out);
+    if (gap) continue;
+    const uint32_t rest = end;
+    while (end < text.size && !is_gap(character_at(text, end))) {
+      end += character_bytes(text.data[end]);
+    }
+    add_in_case(in.machine, text.part(rest, end), LetterCase::kLower, &out);
+  }
+  return out.value();
 }
 Value capitalize(Interpreter& in, const Value& input, const Arguments&) {
   return method(in, input, "capitalize", {});
@@ -131,8 +152,17 @@ Value indent(Interpreter& in, const Value& input, const Arguments& arguments) {
 }
 
 Value word_count(Interpreter& in, const Value& input, const Arguments&) {
-  const Value words = method(in, input, "split", {});
-  return in.machine.failed() ? Value() : make_int(words.list->size);
+  const Text text = to_string(in.machine, input).text();
+  int64_t count = 0;
+  bool inside = false;
+  for (uint32_t at = 0; at < text.size && in.machine.charge(1);
+       at += character_bytes(text.data[at])) {
+    const uint32_t c = character_at(text, at);
+    const bool word = c == '_' || is_letter(c) || is_number(c);
+    count += word && !inside;
+    inside = word;
+  }
+  return make_int(count);
 }
 
 Value truncate(Interpreter& in, const Value& input, const Arguments& arguments) {
@@ -198,18 +228,72 @@ Value absolute(Interpreter& in, const Value& input, const Arguments&) {
   return input.number() < 0 ? negate(in.machine, input) : input;
 }
 
+// The double nearest to the decimal number of so many places that is nearest to
+// `value`, the even one of two: what Python's round() gives. The product with a
+// power of ten would be rounded before that.
+double round_half_even(double value, int64_t places) {
+  // The least bit of a double has less places; the largest double has 309 digits.
+  if (!std::isfinite(value) || value == 0 || places > 1074) return value;
+  if (places < -309) return std::copysign(0.0, value);
+  char digits[1440];
+  if (places >= 0) {
+    snprintf(digits, sizeof(digits), "%.*f", static_cast<int>(places), value);
+    return strtod(digits, nullptr);
+  }
+  snprintf(digits, sizeof(digits), "%.17e", value);
+  // Digits that are kept of those before the point.
+  const int64_t kept = atoi(strchr(digits, 'e') + 1) + 1 + places;
+  if (kept > 0) {
+    snprintf(digits, sizeof(digits), "%.*e", static_cast<int>(kept - 1), value);
+    return strtod(digits, nullptr);
+  }
+  snprintf(digits, sizeof(digits), "5e%d", static_cast<int>(-places - 1));
+  const bool up = kept == 0 && std::fabs(value) > strtod(digits, nullptr);
+  snprintf(digits, sizeof(digits), "1e%d", static_cast<int>(-places));
+  return std::copysign(up ? strtod(digits, nullptr) : 0.0, value);
+}
+
+// The same of an integer, whose `places` are before the point.
+Value round_integer(Machine& machine, int64_t value, int64_t places) {
+  // Half of 10^19 is more than 64 bits hold.
+  if (places < -18) {
+    return places < -19 || (value <= 5000000000000000000 && value >= -5000000000000000000)
+               ? make_int(0)
+               : machine.fail("an integer leaves the range of 64 bits");
+  }
+  int64_t unit = 1;
+  for (int64_t i = places; i < 0; ++i) unit *= 10;
+  const int64_t rest = value % unit, whole = value - rest;
+  const int64_t part = rest < 0 ? -rest : rest;
+  const bool odd = (whole / unit) % 2 != 0;
+  const bool away = part > unit / 2 || (part == unit / 2 && odd);
+  int64_t result = whole;
+  if (away && __builtin_add_overflow(whole, rest < 0 ? -unit : unit, &result))
+    return machine.fail("an integer leaves the range of 64 bits");
+  return make_int(result);
+}
+
 Value round_number(Interpreter& in, const Value& input, const Arguments& arguments) {
   if (!input.is_number()) return in.machine.fail("round takes a number, not %s", kind_name(input));
-  const Value* places = arguments.get(0, "precision");
-  const Value* given = arguments.get(1, "method");
-  const double scale =
-      std::pow(10.0, places && places->is_integer() ? static_cast<double>(places->integer) : 0.0);
-  const Text how = given && given->is(Kind::kString) ? given->text() : Text("common");
+  const Value* given = arguments.get(0, "precision");
+  if (given && !given->is_integer())
+    return in.machine.fail("round takes an integer as its precision, not %s", kind_name(*given));
+  const int64_t places = given ? given->integer : 0;
+  const Value* method = arguments.get(1, "method");
+  const Text how = method && method->is(Kind::kString) ? method->text() : Text("common");
+  if (how == Text("common")) {
+    if (!input.is_integer()) {
+      // The digits take as long as many steps.
+      return in.machine.charge(100) ? make_float(round_half_even(input.real, places)) : Value();
+    }
+    return places >= 0 ? make_int(input.integer) : round_integer(in.machine, input.integer, places);
+  }
+  const bool up = how == Text("ceil");
+  if (!up && !(how == Text("floor"))) return in.machine.fail("round goes by common, ceil or floor");
+  const double scale = std::pow(10.0, static_cast<double>(places));
   const double scaled = input.number() * scale;
-  const double rounded = how == Text("ceil")    ? std::ceil(scaled)
-                         : how == Text("floor") ? std::floor(scaled)
-                                                : std::nearbyint(scaled);
-  return make_float(rounded / scale);
+  if (!std::isfinite(scaled) || scale == 0) return in.machine.fail("round has too many places");
+  return make_float((up ? std::ceil(scaled) : std::floor(scaled)) / scale);
 }
 
 constexpr FilterEntry kFilters[] = {

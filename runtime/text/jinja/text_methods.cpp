@@ -1,7 +1,10 @@
 // Methods of strings.
 
+#include "runtime/text/characters.h"
 #include "runtime/text/jinja/characters.h"
 #include "runtime/text/jinja/interpreter.h"
+#include "runtime/text/jinja/words.h"
+#include "runtime/text/letter_case.h"
 
 namespace izh::jinja {
 namespace {
@@ -35,20 +38,24 @@ bool take(Machine& machine, const Arguments& arguments, uint32_t index, Text nam
 
 Value change_case(Machine& machine, Text text, Text name) {
   Builder out(machine);
-  const bool upper = name == Text("upper"), title = name == Text("title");
-  bool starts = true;
+  if (name == Text("upper") || name == Text("casefold")) {
+    add_in_case(machine, text, name == Text("upper") ? LetterCase::kUpper : LetterCase::kFolded,
+                &out);
+    return out.value();
+  }
+  if (name == Text("lower")) {
+    add_in_case(machine, text, LetterCase::kLower, &out);
+    return out.value();
+  }
+  const bool title = name == Text("title"), swap = name == Text("swapcase");
+  bool begins = true;
   for (uint32_t at = 0; at < text.size && machine.charge(1);) {
     const uint32_t c = character_at(text, at);
+    LetterCase to = begins ? LetterCase::kTitle : LetterCase::kLower;
+    if (swap) to = is_lower_case(c) ? LetterCase::kUpper : LetterCase::kLower;
+    add_in_case(text, at, to, &out);
     at += character_bytes(text.data[at]);
-    const bool up = upper || (starts && (title || name == Text("capitalize"))) ||
-                    (name == Text("swapcase") && is_lower(c));
-    // A sharp s has no capital of its own.
-    if (up && c == 0xdf) {
-      out.add(upper ? Text("SS") : Text("Ss"));
-    } else {
-      out.add_point(up ? to_upper(c) : to_lower(c));
-    }
-    starts = title && !is_letter(c);
+    begins = title && !is_cased(c);
   }
   return out.value();
 }
@@ -188,22 +195,20 @@ Value find_index(Machine& machine, Text text, Text name, const Arguments& argume
 }
 
 Value is_all(Machine& machine, Text text, Text name) {
-  bool cased = false;
+  if (name == Text("islower") || name == Text("isupper")) {
+    return machine.charge(text.size) ? make_bool(is_all_of_case(text, name == Text("isupper")))
+                                     : Value();
+  }
   for (uint32_t at = 0; at < text.size && machine.charge(1); at += character_bytes(text.data[at])) {
     const uint32_t c = character_at(text, at);
-    const bool good =
-        name == Text("isdigit") || name == Text("isnumeric") || name == Text("isdecimal")
-            ? is_digit(c)
-        : name == Text("isalpha") ? is_letter(c)
-        : name == Text("isalnum") ? is_letter(c) || is_digit(c)
-        : name == Text("isspace") ? is_space(c)
-        : name == Text("islower") ? !is_upper(c)
-                                  : !is_lower(c);
-    cased |= is_upper(c) || is_lower(c);
+    const bool good = name == Text("isspace")     ? is_space(c)
+                      : name == Text("isalpha")   ? is_letter(c)
+                      : name == Text("isalnum")   ? is_letter(c) || is_number(c)
+                      : name == Text("isnumeric") ? is_number(c)
+                                                  : is_decimal(c);
     if (!good) return make_bool(false);
   }
-  const bool needs_case = name == Text("islower") || name == Text("isupper");
-  return make_bool(text.size != 0 && (!needs_case || cased));
+  return make_bool(text.size != 0);
 }
 
 Value pad(Machine& machine, Text text, Text name, const Arguments& arguments) {

@@ -42,6 +42,7 @@ enum class Kind : uint8_t {
   kString,
   kList,
   kTuple,
+  kRange,     // a list of integers with three more behind its end: start, stop, step
   kIterator,  // a list that can be gone through once
   kDict,
   kNamespace,
@@ -77,6 +78,8 @@ struct Value {
   bool is_integer() const { return kind == Kind::kInt || kind == Kind::kBool; }
   bool is_number() const { return is_integer() || kind == Kind::kFloat; }
   bool is_listlike() const { return kind >= Kind::kList && kind <= Kind::kIterator; }
+  // Can be gone through again and again, by index too.
+  bool is_sequence() const { return kind >= Kind::kList && kind <= Kind::kRange; }
   double number() const { return kind == Kind::kFloat ? real : static_cast<double>(integer); }
   // Of strings and undefined values.
   Text text() const { return {chars, size}; }

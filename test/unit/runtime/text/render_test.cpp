@@ -62,6 +62,57 @@ TEST(RenderTest, AppliesFiltersTestsAndMethods) {
             "TrueTrueFalse");
 }
 
+TEST(RenderTest, ChangesTheCaseOfAllScripts) {
+  const std::string words =
+      R"({"s": "ΟΔΟΣ ΑΣ.Β Σ", "t": "straße ŉa ﬁn it's ǆ", "u": "ԱԲ ᏸ ﬀ ᾳ İ ẞ", "v": "中a ªb"})";
+  EXPECT_EQ(render_text("{{ s | lower }}|{{ s.lower() }}|{{ s | title }}", words),
+            "οδος ασ.β σ|οδος ασ.β σ|Οδος Ασ.β Σ");
+  EXPECT_EQ(
+      render_text("{{ t | upper }}|{{ t | title }}|{{ t.title() }}|{{ t | capitalize }}", words),
+      "STRASSE ʼNA FIN IT'S Ǆ|Straße ʼNa FIn It's Ǆ|Straße ʼNa Fin It'S ǅ|Straße ŉa ﬁn it's ǆ");
+  EXPECT_EQ(
+      render_text("{{ u | upper }}|{{ u | lower }}|{{ u.swapcase() }}|{{ u.casefold() }}", words),
+      "ԱԲ Ᏸ FF ΑΙ İ ẞ|աբ ᏸ ﬀ ᾳ i̇ ß|աբ Ᏸ FF ΑΙ i̇ ß|աբ Ᏸ ff αι i̇ ss");
+  EXPECT_EQ(
+      render_text("{{ v.title() }}|{{ v | title }}|{{ v.isalpha() }}|{{ 'ⅷ' is lower }}", words),
+      "中A ªb|中a ªb|False|True");
+  EXPECT_EQ(render_text("{{ 'x-ray (of) a'|title }} {{ 'a-b c_d é' | wordcount }}"),
+            "X-Ray (Of) A 4");
+}
+
+TEST(RenderTest, RoundsAsPythonDoes) {
+  EXPECT_EQ(
+      render_text("{{ 2.675 | round(2) }} {{ 2.5 | round }} {{ -0.4 | round }} {{ 42 | round }} "
+                  "{{ 0.15 | round(1) }} {{ 1e300 | round(2) }} {{ true | round }}"),
+      "2.67 2.0 -0.0 42 0.1 1e+300 1");
+  EXPECT_EQ(render_text("{{ 1250 | round(-2) }} {{ 1350 | round(-2) }} {{ -1250 | round(-2) }} "
+                        "{{ 1250.0 | round(-2) }} {{ 60.0 | round(-2) }} {{ 50.0 | round(-2) }} "
+                        "{{ 9 | round(-20) }}"),
+            "1200 1400 -1200 1200.0 100.0 0.0 0");
+  EXPECT_EQ(render_text("{{ 2.1 | round(1, 'ceil') }} {{ 2.129 | round(2, 'floor') }} "
+                        "{{ 7 | round(1, 'ceil') }} {{ 1234 | round(-2, 'ceil') }}"),
+            "2.1 2.12 7.0 1300.0");
+  EXPECT_THAT(render_text("{{ 1 | round(1, 'up') }}"), HasSubstr("common, ceil or floor"));
+  EXPECT_THAT(render_text("{{ 1 | round(1.5) }}"), HasSubstr("an integer as its precision"));
+}
+
+TEST(RenderTest, KeepsRangesAsWhatTheyAre) {
+  EXPECT_EQ(
+      render_text("{{ range(3) }} {{ range(1, 9, 2) }} {{ [range(0)] }} {{ 'a' ~ range(2) }}"),
+      "range(0, 3) range(1, 9, 2) [range(0, 0)] arange(0, 2)");
+  EXPECT_EQ(render_text("{{ range(1, 9, 2)[1:] }} {{ range(9)[::-2] }} {{ range(9)[:-3] }} "
+                        "{{ range(5, 0, -2) }} {{ range(5, 0, -2)[::-1] }}"),
+            "range(3, 9, 2) range(8, -1, -2) range(0, 6) range(5, 0, -2) range(1, 7, 2)");
+  EXPECT_EQ(render_text("{{ range(3) | list }} {{ range(3)[-1] }} {{ range(3) | length }} "
+                        "{{ 2 in range(3) }} {{ range(3) == range(0, 3, 1) }} "
+                        "{{ range(3) == [0, 1, 2] }} {{ range(3) is sequence }} "
+                        "{{ range(3).index(2) }} {{ 'y' if range(0) else 'n' }}"),
+            "[0, 1, 2] 2 3 True True False True 2 n");
+  EXPECT_THAT(render_text("{{ range(3) + [1] }}"), HasSubstr("a range and a list"));
+  EXPECT_THAT(render_text("{{ range(3) | tojson }}"), HasSubstr("a range can't be written"));
+  EXPECT_THAT(render_text("{{ range(0, 100, 10)[::999999999999999999] }}"), HasSubstr("64 bits"));
+}
+
 TEST(RenderTest, ScopesVariablesOfLoopsAndMacros) {
   EXPECT_EQ(render_text("{% set x = 1 %}{% for i in list %}{% set x = i %}{% endfor %}{{ x }}"),
             "1");
