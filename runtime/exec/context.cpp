@@ -256,8 +256,8 @@ void read_ahead(izh_context* context) {
 }
 
 izh_status build(izh_context* context, const izh_context_options& options, izh_error* error) {
-  if (!context->model->code.data && !context->model->device) {
-    return fail(error, IZH_INVALID_ARGUMENT, "%s was opened without its code",
+  if (!context->model->runs) {
+    return fail(error, IZH_INVALID_ARGUMENT, "%s was opened to be looked into, not to be run",
                 context->model->path.data());
   }
   IZH_TRY(set_sizes(context, options, error));

@@ -40,9 +40,11 @@ izh_status open_image(izh_model* model, const char* name, const izh_model_option
                              tokenizer.hash, error));
     model->tokenizer = {image.data + tokenizer.offset, static_cast<size_t>(tokenizer.size)};
   }
+  if (model->variant == kNoVariant) return IZH_OK;
   const SectionFacts& code = image.root.variants[model->variant].code;
   IZH_TRY(image_check_hash(image, name, "the code", code.offset, code.size, code.hash, error));
-  if (!run) return IZH_OK;
+  model->runs = run && !(options && options->no_run);
+  if (!model->runs) return IZH_OK;
   if (model->device) return device_code_check(*model, error);
   return code_map(model->file, name, code.offset, code.size, &model->code, error);
 }
@@ -103,11 +105,11 @@ void izh_model_close(izh_model* model) {
 void izh_model_get_info(const izh_model* model, izh_model_info* out) {
   const Root& root = model->image.root;
   const ModelFacts& facts = root.model;
-  const VariantFacts& variant = root.variants[model->variant];
+  const bool runs_here = model->variant != kNoVariant;
   *out = izh_model_info();
   out->architecture = facts.architecture;
   out->name = facts.name;
-  out->variant = variant.name;
+  out->variant = runs_here ? root.variants[model->variant].name : "";
   out->chat_template = facts.chat_template;
   out->compiler = facts.compiler;
   out->command_line = facts.command_line;
@@ -122,7 +124,7 @@ void izh_model_get_info(const izh_model* model, izh_model_info* out) {
   out->parameters = facts.parameters;
   out->file_bytes = model->image.size;
   out->weight_bytes = root.weights_section.size + root.constants_section.size;
-  out->code_bytes = variant.code.size;
+  out->code_bytes = runs_here ? root.variants[model->variant].code.size : 0;
   out->arena_bytes = root.plan.arena_bytes;
   for (size_t i = 0; i < root.states.size(); ++i) {
     if (root.per_sequence[i]) continue;

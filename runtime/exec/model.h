@@ -35,7 +35,8 @@ struct izh_model {
   izh::MappedFile file;
   izh::Image image;
   izh::MappedCode code;      // of the chosen variant
-  uint32_t variant = 0;      // index of the chosen one
+  uint32_t variant = 0;      // index of the chosen one, or kNoVariant
+  bool runs = false;         // contexts can be created
   izh::Array<char> path;     // for sentences
   izh::Array<char> reasons;  // kReasonBytes a variant, zero-terminated
 

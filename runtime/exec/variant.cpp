@@ -15,6 +15,13 @@ bool runs_on(const VariantFacts& variant, const Machine& machine) {
   return strcmp(variant.arch, machine.arch) == 0 && (variant.features & ~machine.features) == 0;
 }
 
+bool any_runs_on(const Root& root, const Machine& machine) {
+  for (const VariantFacts& variant : root.variants) {
+    if (runs_on(variant, machine)) return true;
+  }
+  return false;
+}
+
 // Why `variant` cannot run on `machine`; "" if it can.
 void obstacle(const VariantFacts& variant, const Machine& machine, char* out, size_t capacity) {
   out[0] = 0;
@@ -131,6 +138,8 @@ izh_status variant_choose(const Root& root, const char* name, const Machine& mac
                           const izh_model_options* options, uint32_t* chosen, izh_error* error) {
   if (options && options->variant) {
     IZH_TRY(choose_named(root, name, machine, options->variant, chosen, error));
+  } else if (options && options->no_run && !options->require && !any_runs_on(root, machine)) {
+    *chosen = kNoVariant;
   } else {
     IZH_TRY(choose_best(root, name, machine, chosen, error));
   }

@@ -22,10 +22,14 @@ Machine machine_of(const Device* device);
 
 // Chooses the variant of the highest rank that `machine` can run, or the one
 // that `options` force, and holds it to the features that `options` require.
-// `options` may be NULL.
+// `options` may be NULL. Where they allow it, and ask for nothing else, kNoVariant
+// is chosen if there is none.
 [[nodiscard]] izh_status variant_choose(const Root& root, const char* name, const Machine& machine,
                                         const izh_model_options* options, uint32_t* chosen,
                                         izh_error* error);
+
+// In place of an index: no variant runs on the machine.
+constexpr uint32_t kNoVariant = UINT32_MAX;
 
 // Why variant `index` is not the chosen one, cut to `capacity`; "" if it is.
 void variant_reason(const Root& root, const Machine& machine, uint32_t index, uint32_t chosen,

@@ -64,9 +64,11 @@ def refusals(tools, folder, artifact, model):
     old = Machine(tools, folder, "cortex-a72")
     foreign = tools.compile(model, "foreign.izh", "--target=avx2")
     newest = tools.compile(model, "newest.izh", "--target=neon-i8mm")
-    old.refused("info", foreign, says=["no variant of", "foreign.izh runs on this machine", "x86_64", "aarch64"])
+    old.refused(foreign, "-p", "a", says=["no variant of", "foreign.izh runs on this machine", "x86_64", "aarch64"])
     old.refused("info", artifact, "--require", "dotprod", says=["dotprod is required"])
-    return old.refused("info", newest, says=["no variant of", "newest.izh runs on this machine", "i8mm"])
+    facts = json.loads(old.call("info", foreign, "--json").stdout)
+    expect(facts["variant"] is None and "x86_64" in facts["skipped"][0]["reason"], f"info says {facts}")
+    return old.refused(newest, "-p", "a", says=["no variant of", "newest.izh runs on this machine", "i8mm"])
 
 
 def accuracy(tools, folder, options):

@@ -94,7 +94,7 @@ def choice(tools, options):
         facts = json.loads(gpu.call("info", case.artifact, "--json", IZH_FAKE_CAPABILITY=capability).stdout)
         expect(facts["variant"] == wanted, f"a GPU of {capability} gets {facts['variant']}, not {wanted}")
         notes.append(f"{capability} {wanted}")
-    gpu.refused("info", case.artifact, says=["no variant of", "sm_80", "Fake GPU"], IZH_FAKE_CAPABILITY="75")
+    gpu.refused(case.artifact, "-p", "a", says=["no variant of", "sm_80", "Fake GPU"], IZH_FAKE_CAPABILITY="75")
     return ", ".join(notes)
 
 

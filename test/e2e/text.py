@@ -1,11 +1,14 @@
 """Model folders, chat templates and conversations."""
 
 import base64
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import signal
 import subprocess
+import termios
 import time
 
 import numpy as np
@@ -173,6 +176,27 @@ def commands(tools):
     expect(again == answer, f"with seed {seed} {again!r}, not {answer!r}")
 
 
+def edited(tools):
+    """At a terminal a line is edited before it is sent, and the terminal is left as it was."""
+    artifact = tools.compile(model_file(tools, "--kind=q8_0"), "chat.izh", "--target=native")
+    ours, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    process = subprocess.Popen([tools.binaries / "izh-rt", "chat", artifact], stdin=theirs, stdout=subprocess.PIPE,
+                               stderr=theirs, env=os.environ | {"TERM": "xterm"})
+    # Back over two bytes of one character, to the start, and the same line once more.
+    os.write(ours, b"exit\xc3\xa4\x7f\x1b[H/y\x1b[C\r" + b"\x1b[A\x1b[D\x1b[D\x1b[D\x7f\r")
+    answer = process.stdout.read()
+    expect(process.wait(60) == 0, f"status {process.returncode}")
+    expect(termios.tcgetattr(theirs) == before, "the terminal is left in another state")
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while piece := os.read(ours, 4096):
+            shown += piece
+    os.close(ours)
+    expect(answer == b"" and b"no command '/yexit'" in shown, f"{answer!r} {shown!r}")
+
+
 def endings(tools):
     """What ended a text is told, and rates where there are some."""
     artifact = tools.compile(model_file(tools, "--kind=q8_0"), "chat.izh", "--target=native")
@@ -318,6 +342,7 @@ def run(suite, tools):
     suite.run("folder gemma3, told in part", told_in_part, tools)
     suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
     for name, function in (("render", render), ("chat", chat), ("chat commands", commands),
+                           ("chat at a terminal", edited),
                            ("what ends a text", endings), ("a text that ends at once", ends_at_once),
                            ("warnings about missing parts", missing_parts),
                            ("chat interrupted", interrupt),

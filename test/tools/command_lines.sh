@@ -122,6 +122,7 @@ expect 0 "the model's context, at most 4096" "$rt" chat --help
 # Texts that never end, and models that nobody writes.
 expect 1 "/dev/zero' is a device" "$rt" logits "$folder/zeros" --tokens /dev/zero -o "$folder/out.npy"
 expect 1 "$folder/pipe" "$rt" info "$folder/pipe"
+expect 1 "$folder/pipe' is a pipe that nothing writes to" "$rt" logits "$folder/zeros" --tokens "$folder/pipe" -o "$folder/out.npy"
 
 # ---- izhc
 if [ -n "$izhc" ]; then
@@ -131,6 +132,10 @@ if [ -n "$izhc" ]; then
   expect 1 "/dev/zero" "$izhc" compile /dev/zero -o "$folder/out.izh"
   for command in compile inspect 'tokenize -p a' ; do
     expect 1 "$folder/pipe" "$izhc" $command "$folder/pipe"
+  done
+  for command in "render $folder/pipe --context $folder/one.json" \
+    "render $folder/zeros --context $folder/pipe" "tokenize $folder/zeros -f $folder/pipe"; do
+    expect 1 "$folder/pipe' is a pipe that nothing writes to" "$izhc" $command
   done
   expect 1 "$folder/pipe" "$izhc" export "$folder/pipe" -o "$folder/out.gguf"
 fi

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 namespace izh::rt {
@@ -28,6 +31,44 @@ ChatInput::Got readCommand(std::string *line) {
   return name == "/clear" ? ChatInput::Got::Clear : ChatInput::Got::Unknown;
 }
 
+void put(const std::string &text) { (void)!write(STDERR_FILENO, text.data(), text.size()); }
+
+// Whether what is shown can be written over.
+bool hasCursor() {
+  const char *kind = getenv("TERM");
+  return isatty(STDERR_FILENO) && kind && *kind && strcmp(kind, "dumb") != 0;
+}
+
+size_t columns() {
+  winsize size = {};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+// As long as it lives the terminal gives each key at once and shows none. Ctrl-C
+// remains an interrupt; Ctrl-Z would leave the terminal so, and is no more.
+class EachKey {
+public:
+  explicit EachKey(int file) : file(file), changed(tcgetattr(file, &before) == 0) {
+    termios keys = before;
+    keys.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN);
+    keys.c_cc[VMIN] = 1;
+    keys.c_cc[VTIME] = 0;
+    keys.c_cc[VSUSP] = _POSIX_VDISABLE;
+    changed = changed && tcsetattr(file, TCSANOW, &keys) == 0;
+  }
+  ~EachKey() {
+    if (changed)
+      tcsetattr(file, TCSANOW, &before);
+  }
+  EachKey(const EachKey &) = delete;
+  EachKey &operator=(const EachKey &) = delete;
+
+private:
+  int file;
+  termios before = {};
+  bool changed;
+};
+
 // Whether """ ends the line, which then loses it.
 bool takeClosing(std::string *line) {
   std::string trimmed = *line;
@@ -44,9 +85,8 @@ ChatInput::Got ChatInput::next(std::string *message) {
   message->clear();
   bool block = false, more = true, begun = false;
   for (bool first = true; more; first = false) {
-    prompt(first ? "> " : "... ");
     std::string line;
-    if (!readLine(&line)) {
+    if (!readLine(first ? "> " : "... ", &line)) {
       if (interrupted)
         return Got::Nothing;
       if (first)
@@ -80,12 +120,27 @@ ChatInput::Got ChatInput::next(std::string *message) {
   return message->empty() ? Got::Nothing : Got::Message;
 }
 
-void ChatInput::prompt(const char *text) {
-  if (terminal)
-    (void)!write(STDERR_FILENO, text, strlen(text));
+bool ChatInput::readMore() {
+  char piece[4096];
+  for (;;) {
+    ssize_t count = ended || waiting.size() > kMostBytes ? 0 : read(file, piece, sizeof(piece));
+    if (count < 0 && errno == EINTR && !interrupted)
+      continue;
+    if (count > 0)
+      waiting.append(piece, size_t(count));
+    else if (count < 0 && interrupted)
+      waiting.clear();
+    else
+      ended = true;
+    return count > 0;
+  }
 }
 
-bool ChatInput::readLine(std::string *line) {
+bool ChatInput::readLine(const char *prompt, std::string *line) {
+  if (terminal && hasCursor())
+    return editLine(prompt, line);
+  if (terminal)
+    put(prompt);
   for (;;) {
     size_t end = waiting.find('\n');
     if (end != std::string::npos) {
@@ -95,22 +150,31 @@ bool ChatInput::readLine(std::string *line) {
         line->pop_back();
       return true;
     }
-    char piece[4096];
-    ssize_t count = ended || waiting.size() > kMostBytes ? 0 : read(file, piece, sizeof(piece));
-    if (count < 0 && errno == EINTR && !interrupted)
+    if (readMore())
       continue;
-    if (count < 0 && interrupted) {
-      waiting.clear();
-      return false;
-    }
-    if (count > 0) {
-      waiting.append(piece, size_t(count));
-      continue;
-    }
-    ended = true;
     *line = std::move(waiting);
     waiting.clear();
     return !line->empty();
+  }
+}
+
+bool ChatInput::editLine(const char *prompt, std::string *line) {
+  EachKey keys(file);
+  editor.begin(prompt);
+  for (;;) {
+    LineEditor::State state = LineEditor::State::Editing;
+    size_t taken = 0;
+    while (taken < waiting.size() && state == LineEditor::State::Editing)
+      state = editor.feed(waiting[taken++]);
+    waiting.erase(0, taken);
+    put(editor.show(columns()));
+    if (state == LineEditor::State::Finished) {
+      put("\n");
+      *line = editor.text();
+      return true;
+    }
+    if (state == LineEditor::State::Ended || !readMore())
+      return false;
   }
 }
 

@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include "tools/izh-rt/LineEditor.h"
+
 #include <string>
 
 namespace izh::rt {
@@ -16,7 +18,7 @@ inline constexpr char kChatCommands[] = "/clear forgets the conversation, /exit 
 class ChatInput {
 public:
   // Reads from the descriptor `file` until `interrupted` is set. At a
-  // `terminal` it asks for input.
+  // `terminal` it asks for input, and lines can be edited.
   ChatInput(int file, bool terminal, const volatile bool &interrupted)
       : file(file), terminal(terminal), interrupted(interrupted) {}
 
@@ -27,13 +29,17 @@ public:
   Got next(std::string *message);
 
 private:
-  void prompt(const char *text);
-  bool readLine(std::string *line);
+  // Both ask by `prompt`; false without a line, at the end or after an interrupt.
+  bool readLine(const char *prompt, std::string *line);
+  bool editLine(const char *prompt, std::string *line);
+  // More bytes in `waiting`; false if there are none.
+  bool readMore();
 
   int file;
   bool terminal, ended = false;
   const volatile bool &interrupted;
   std::string waiting;
+  LineEditor editor;
 };
 
 } // namespace izh::rt

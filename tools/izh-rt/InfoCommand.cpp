@@ -77,7 +77,7 @@ std::string infoJson(const izh_model_info &info, const ModelOptions &options,
       .text("file", options.file)
       .text("architecture", info.architecture)
       .text("name", info.name)
-      .text("variant", info.variant)
+      .add("variant", *info.variant ? jsonString(info.variant) : "null")
       .add("skipped", jsonList(list))
       .count("parameters", info.parameters)
       .count("vocabulary", info.vocabulary)
@@ -116,7 +116,10 @@ void printInfo(const izh_model_info &info, const std::vector<Skipped> &skipped,
            info.window);
   printf("\n");
   printNeeds(needs);
-  printf("variant %s\n", info.variant);
+  if (*info.variant)
+    printf("variant %s\n", info.variant);
+  else
+    printf("no variant runs on this machine\n");
   for (const Skipped &one : skipped)
     printf("  not %s: %s\n", one.variant.c_str(), one.reason.c_str());
   printf("tokenizer %s, chat template %s\n", info.has_tokenizer ? "yes" : "no",
@@ -138,7 +141,7 @@ int infoCommand(int count, char **words) {
   int status;
   if (!arguments.parse(count, words, &status))
     return status;
-  ModelPtr model = openModel(options);
+  ModelPtr model = openModel(options, /*run=*/false);
   if (!model)
     return kFailed;
   izh_model_info info;
@@ -162,7 +165,7 @@ int verifyCommand(int count, char **words) {
   if (!arguments.parse(count, words, &status))
     return status;
   double begin = now();
-  ModelPtr model = openModel(options);
+  ModelPtr model = openModel(options, /*run=*/false);
   if (!model)
     return kFailed;
   izh_error error = {};
@@ -192,7 +195,7 @@ int tokenizeCommand(int count, char **words) {
   if (hasText == !file.empty())
     return arguments.misuse(hasText ? "-p and -f exclude each other"
                                     : "-p TEXT or -f FILE is missing");
-  ModelPtr model = openModel(options);
+  ModelPtr model = openModel(options, /*run=*/false);
   std::vector<int32_t> ids;
   if (!model || (!file.empty() && !readFile(file, &text)) ||
       !tokenizeText(model.get(), text, !noBos, !noSpecial, &ids))

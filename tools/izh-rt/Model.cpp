@@ -3,6 +3,7 @@
 #include "tools/izh-rt/Model.h"
 
 #include "runtime/platform/device.h"
+#include "runtime/platform/input_text.h"
 #include "runtime/platform/process.h"
 #include "tools/izh-rt/Json.h"
 
@@ -83,7 +84,7 @@ static void warnOfContext(const izh_model *model, uint64_t wanted) {
             static_cast<unsigned long long>(wanted), info.context);
 }
 
-ModelPtr openModel(const ModelOptions &options) {
+ModelPtr openModel(const ModelOptions &options, bool run) {
   if (!options.device.empty() && !device_known(options.device.c_str())) {
     failed("--device is '" + options.device + "', but it can be " + device_kinds());
     return nullptr;
@@ -97,6 +98,7 @@ ModelPtr openModel(const ModelOptions &options) {
   if (!options.require.empty())
     modelOptions.require = options.require.c_str();
   modelOptions.load = options.load == "read" ? IZH_LOAD_READ : IZH_LOAD_MAP;
+  modelOptions.no_run = !run;
   process_reads(options.file.c_str());
   izh_model *model = nullptr;
   izh_error error = {};
@@ -139,35 +141,14 @@ ContextPtr createContext(const izh_model *model, uint64_t threads, uint64_t toke
 }
 
 bool readFile(const std::string &path, std::string *out) {
-  constexpr size_t kMostBytes = size_t(256) << 20;
-  FILE *file = path == "-" ? stdin : fopen(path.c_str(), "rb");
-  if (!file) {
-    failed("cannot read '" + path + "': " + strerror(errno));
+  Array<char> text;
+  izh_error error = {};
+  if (read_input(path.c_str(), &text, &error) != IZH_OK) {
+    failed(error);
     return false;
   }
-  out->clear();
-  // A terminal ends when its user says so; /dev/null at once.
-  struct stat info;
-  bool isDevice = fstat(fileno(file), &info) == 0 &&
-                  (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) && !isatty(fileno(file));
-  char piece[65536];
-  size_t count;
-  while ((count = fread(piece, 1, sizeof(piece), file)) > 0 && out->size() <= kMostBytes) {
-    out->append(piece, count);
-    if (isDevice)
-      break;
-  }
-  bool bad = ferror(file) != 0;
-  int code = errno;
-  if (file != stdin)
-    fclose(file);
-  if (bad)
-    failed("cannot read '" + path + "': " + strerror(code));
-  else if (isDevice && !out->empty())
-    failed("'" + path + "' is a device, but a file, a pipe or - for input is needed");
-  else if (out->size() > kMostBytes)
-    failed("'" + path + "' has more than 256 MiB, which is more than can be read at once");
-  return !bad && !(isDevice && !out->empty()) && out->size() <= kMostBytes;
+  out->assign(text.data(), text.size());
+  return true;
 }
 
 bool readIds(const std::string &path, std::vector<int32_t> *ids) {

@@ -39,8 +39,9 @@ int failed(const izh_error &error);
 // The same about standard output, with the reason in errno (0: unknown).
 int cannotPrint();
 
-// nullptr after a message.
-ModelPtr openModel(const ModelOptions &options);
+// nullptr after a message. Where it isn't to run, it need have no variant for
+// this machine.
+ModelPtr openModel(const ModelOptions &options, bool run = true);
 ContextPtr createContext(const izh_model *model, uint64_t threads, uint64_t tokens,
                          uint32_t sequences);
 

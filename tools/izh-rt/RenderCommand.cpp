@@ -21,7 +21,7 @@ int renderCommand(int count, char **words) {
     return status;
   if (contextFile.empty())
     return arguments.misuse("--context C.json is missing");
-  ModelPtr model = openModel(options);
+  ModelPtr model = openModel(options, /*run=*/false);
   if (!model || !readFile(contextFile, &context) || !renderPrompt(model.get(), context, &text))
     return kFailed;
   if (fwrite(text.data(), 1, text.size(), stdout) != text.size())

@@ -9,8 +9,7 @@
 namespace izhc::tool {
 
 // The whole of the file `path`, or of standard input for "-". Fails with a
-// sentence if it can't be read, has more than 256 MiB, or is a device that gives
-// bytes without end.
+// sentence where read_input does.
 llvm::Expected<std::string> readText(llvm::StringRef path);
 
 } // namespace izhc::tool

@@ -60,6 +60,9 @@ typedef struct izh_model_options {
   const char* variant;  // force one of the artifact's variants; NULL: the best
   const char* require;  // comma-separated CPU features that the chosen variant must use; NULL: none
   izh_load load;
+  // Only to look into the file, to tokenize and to render: no context can be made,
+  // and the file need have no variant for this machine.
+  bool no_run;
 } izh_model_options;
 
 // Maps (or reads) and verifies the file at `path`. `options` may be NULL.
@@ -70,7 +73,7 @@ IZH_API void izh_model_close(izh_model* model);
 typedef struct izh_model_info {
   const char* architecture;  // strings live as long as the model
   const char* name;
-  const char* variant;
+  const char* variant;        // "" if none runs here, which no_run allows
   const char* chat_template;  // "" if the model has none
   const char* compiler;
   const char* command_line;
@@ -99,7 +102,7 @@ typedef struct izh_model_info {
 IZH_API void izh_model_get_info(const izh_model* model, izh_model_info* out);
 
 // Variant `index` of the artifact: its name and why it was not chosen (""
-// for the chosen one).
+// for the chosen one, of which there is none where none runs here).
 IZH_API IZH_NODISCARD izh_status izh_model_variant(const izh_model* model, uint32_t index,
                                                    const char** name, const char** reason);
 

@@ -56,6 +56,32 @@ TEST(ModelTest, TellsTheFactsOfTheArtifact) {
   izh_model_close(model);
 }
 
+TEST(ModelTest, IsLookedIntoWithoutAVariantForThisMachine) {
+  TestArtifact artifact;
+  for (test::TestVariant& variant : artifact.variants) variant.arch = "z80";
+  const TestFile file(artifact.build());
+  izh_model* model = nullptr;
+  izh_error error = {};
+  EXPECT_EQ(izh_model_open(file.path.c_str(), nullptr, &model, &error), IZH_UNSUPPORTED_CPU);
+  izh_model_options options = {};
+  options.no_run = true;
+  ASSERT_EQ(izh_model_open(file.path.c_str(), &options, &model, &error), IZH_OK) << error.message;
+  izh_model_info info;
+  izh_model_get_info(model, &info);
+  EXPECT_STREQ(info.variant, "");
+  EXPECT_EQ(info.vocabulary, test::kVocabulary);
+  const char *name = nullptr, *reason = nullptr;
+  ASSERT_EQ(izh_model_variant(model, 0, &name, &reason), IZH_OK);
+  EXPECT_NE(strstr(reason, "is for z80"), nullptr) << reason;
+  EXPECT_EQ(izh_model_verify(model, &error), IZH_OK) << error.message;
+  izh_memory memory;
+  EXPECT_EQ(izh_context_memory(model, nullptr, &memory, &error), IZH_OK) << error.message;
+  izh_context* context = nullptr;
+  EXPECT_EQ(izh_context_create(model, nullptr, &context, &error), IZH_INVALID_ARGUMENT);
+  EXPECT_NE(strstr(error.message, "not to be run"), nullptr) << error.message;
+  izh_model_close(model);
+}
+
 TEST(ModelTest, ChecksCodeOnLoadAndWeightsOnDemand) {
   const TestArtifact artifact;
   std::vector<uint8_t> bytes = artifact.build();

@@ -75,6 +75,24 @@ TEST(VariantTest, SaysWhatTheMachineLacksWhenNoneRuns) {
   EXPECT_TRUE(variants.says("no variant of m.izh runs on this machine")) << variants.error.message;
 }
 
+TEST(VariantTest, ChoosesNoneWhereItIsNotToRun) {
+  Variants variants;
+  const izh_model_options look = {.no_run = true};
+  const Machine none = {"aarch64", 0, nullptr};
+  ASSERT_EQ(variant_choose(variants.root, "m.izh", none, &look, &variants.chosen, &variants.error),
+            IZH_OK);
+  EXPECT_EQ(variants.chosen, kNoVariant);
+  EXPECT_EQ(variants.reason(none, 0), "is for x86_64, but this machine is aarch64");
+  ASSERT_EQ(
+      variant_choose(variants.root, "m.izh", kHaswell, &look, &variants.chosen, &variants.error),
+      IZH_OK);
+  EXPECT_EQ(variants.chosen, 2u);
+  const izh_model_options forced = {.variant = "neon", .no_run = true};
+  EXPECT_EQ(
+      variant_choose(variants.root, "m.izh", kHaswell, &forced, &variants.chosen, &variants.error),
+      IZH_UNSUPPORTED_CPU);
+}
+
 TEST(VariantTest, ForcesTheOneAskedFor) {
   Variants variants;
   ASSERT_EQ(variants.choose(kServer, "basic"), IZH_OK);

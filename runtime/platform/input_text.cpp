@@ -1,0 +1,104 @@
+// Reads piece by piece: the length of a pipe is known at its end only.
+
+#include "runtime/platform/input_text.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/base/status.h"
+
+namespace izh {
+namespace {
+
+struct Input {
+  const char* path;
+  int file;
+  // It was opened here, and doesn't wait.
+  bool opened;
+  bool pipe = false;
+  // A terminal ends when its user says so, other devices perhaps never.
+  bool device = false;
+};
+
+izh_status cannot_read(const char* path, izh_error* error) {
+  return fail(error, IZH_IO, "cannot read '%s': %s", path, strerror(errno));
+}
+
+izh_status is_device(const Input& input, izh_error* error) {
+  return fail(error, IZH_IO, "'%s' is a device, but a file, a pipe or - for input is needed",
+              input.path);
+}
+
+izh_status no_writer(const Input& input, izh_error* error) {
+  return fail(error, IZH_IO,
+              "'%s' is a pipe that nothing writes to: begin to write first, or give a file or - "
+              "for input",
+              input.path);
+}
+
+// From here on the file is waited for.
+izh_status wait_for(Input* input, izh_error* error) {
+  const int flags = fcntl(input->file, F_GETFL);
+  if (flags < 0 || fcntl(input->file, F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    return cannot_read(input->path, error);
+  }
+  input->opened = false;
+  return IZH_OK;
+}
+
+izh_status classify(Input* input, izh_error* error) {
+  struct stat facts;
+  if (fstat(input->file, &facts) != 0) return cannot_read(input->path, error);
+  input->pipe = S_ISFIFO(facts.st_mode);
+  const bool terminal = isatty(input->file) == 1;
+  input->device = (S_ISCHR(facts.st_mode) || S_ISBLK(facts.st_mode)) && !terminal;
+  return terminal && input->opened ? wait_for(input, error) : IZH_OK;
+}
+
+izh_status read_all(Input* input, Array<char>* out, izh_error* error) {
+  char piece[1 << 16];
+  for (;;) {
+    const ssize_t count = read(input->file, piece, sizeof(piece));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN && input->opened) {
+      // A pipe has nothing yet only where somebody may write to it.
+      if (!input->pipe) return is_device(*input, error);
+      IZH_TRY(wait_for(input, error));
+      continue;
+    }
+    if (count < 0) return cannot_read(input->path, error);
+    if (count == 0) {
+      return input->pipe && input->opened && out->empty() ? no_writer(*input, error) : IZH_OK;
+    }
+    if (input->device) return is_device(*input, error);
+    if (!out->append(piece, static_cast<size_t>(count))) {
+      return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to read '%s'", input->path);
+    }
+    if (out->size() > kMaxInputBytes) {
+      return fail(error, IZH_LIMIT,
+                  "'%s' has more than %zu MiB, which is more than can be read at once", input->path,
+                  kMaxInputBytes >> 20);
+    }
+  }
+}
+
+}  // namespace
+
+izh_status read_input(const char* path, Array<char>* out, izh_error* error) {
+  out->clear();
+  const bool standard = strcmp(path, "-") == 0;
+  Input input = {path, STDIN_FILENO, !standard};
+  // A named pipe must not block the open.
+  if (!standard) input.file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (input.file < 0) return cannot_read(path, error);
+  izh_status status = classify(&input, error);
+  if (status == IZH_OK) status = read_all(&input, out, error);
+  if (!standard) close(input.file);
+  return status;
+}
+
+}  // namespace izh
