@@ -48,7 +48,7 @@ public:
       if (llvm::Error error = each(root.find(section), read))
         return std::move(error);
       if (section == llvm::StringRef("normalizer"))
-        pipeline.normalizes = (normalSteps = pipeline.steps.size()) > 0;
+        pipeline.normalSteps = pipeline.steps.size();
     }
     if (!pipeline.byteLevel)
       if (llvm::Error error = foldSpaces())
@@ -202,11 +202,24 @@ private:
     }
   }
 
+  // Whether tokens are looked for in what the normalizer makes of a text.
+  bool looksBehindSteps() const {
+    const Json *added = root.find("added_tokens");
+    return added && llvm::any_of(added->items(), [](const Json &token) {
+             const Json *normalized = token.find("normalized");
+             return normalized && normalized->asBool().value_or(false);
+           });
+  }
+
   // Where the normalizer ends with U+2581 for spaces and one in front, encoding
-  // does that. Anywhere else they are steps like others: those behind see them.
+  // does that. Anywhere else they are steps like others: those behind see them, and
+  // so do tokens that are looked for behind all steps.
   llvm::Error foldSpaces() {
     std::vector<TextStep> &steps = pipeline.steps;
-    bool last = steps.size() == normalSteps;
+    bool seen = looksBehindSteps();
+    if (seen && llvm::any_of(steps, isPrefix))
+      pipeline.spacePrefix = pipeline.prefixInSteps = true;
+    bool last = steps.size() == pipeline.normalSteps && !seen;
     while (last && !steps.empty()) {
       if (isEscape(steps.back()))
         pipeline.escapesSpaces = true;
@@ -215,6 +228,7 @@ private:
       else
         break;
       steps.pop_back();
+      --pipeline.normalSteps;
     }
     for (size_t i = 0; i < steps.size(); ++i) {
       if (!isEscape(steps[i]))
@@ -235,23 +249,20 @@ private:
   llvm::Error preTokenize(JsonFields &step, llvm::StringRef type) {
     if (type == "Split")
       return split(step);
-    // What follows sees the letters that stand for bytes.
-    if (pipeline.byteLevel)
-      return unknown(type, "behind ByteLevel");
-    if (type == "ByteLevel")
-      return byteLevel(step);
     if (type == "Digits") {
       bool each = step.flag("individual_digits", false);
-      pipeline.patterns.push_back(each ? R"(\p{N})" : R"(\p{N}+)");
-      return llvm::Error::success();
+      return cutAround(R"(\p{N})", isDigitLetter, each);
     }
     if (type == "Punctuation") {
       llvm::StringRef behavior = step.text("behavior", "Isolated");
       if (behavior != "Isolated" && behavior != "Contiguous")
         return unknown(type, behavior);
-      pipeline.patterns.push_back(kPunctuation.str() + (behavior == "Contiguous" ? "+" : ""));
-      return llvm::Error::success();
+      return cutAround(kPunctuation, isPunctuationLetter, behavior == "Isolated");
     }
+    if (pipeline.byteLevel)
+      return unknown(type, "behind ByteLevel");
+    if (type == "ByteLevel")
+      return byteLevel(step);
     if (type == "Metaspace")
       return metaspace(step);
     if (type == "BertPreTokenizer" && pipeline.patterns.empty()) {
@@ -261,6 +272,35 @@ private:
     if (type == "WhitespaceSplit" && pipeline.patterns.empty() && !escapes)
       return splitWords();
     return unknown(type);
+  }
+
+  // Whether the letter that stands for a byte is a digit, or punctuation. Those of
+  // bytes that are no printable characters of Latin-1 are neither.
+  static bool isDigitLetter(uint8_t byte) {
+    return llvm::isDigit(byte) || byte == 0xb2 || byte == 0xb3 || byte == 0xb9 ||
+           (byte >= 0xbc && byte <= 0xbe);
+  }
+  static bool isPunctuationLetter(uint8_t byte) {
+    return (byte < 0x80 && llvm::isPunct(char(byte))) ||
+           llvm::is_contained({0xa1, 0xa7, 0xab, 0xb6, 0xb7, 0xbb, 0xbf}, int(byte));
+  }
+
+  // Cuts each character of `set`, or each run of them, off. What stands behind
+  // ByteLevel sees letters that stand for bytes: it cuts between these, even inside
+  // of characters.
+  llvm::Error cutAround(llvm::StringRef set, bool (*isOf)(uint8_t), bool each) {
+    if (!pipeline.byteLevel) {
+      pipeline.patterns.push_back(set.str() + (each ? "" : "+"));
+      return llvm::Error::success();
+    }
+    std::vector<uint8_t> &cuts = pipeline.byteCuts;
+    cuts.resize(65536 / 8);
+    for (unsigned pair = 0; pair < 65536; ++pair) {
+      bool before = isOf(uint8_t(pair >> 8)), behind = isOf(uint8_t(pair));
+      if (each ? before || behind : before != behind)
+        cuts[pair / 8] |= 1 << pair % 8;
+    }
+    return llvm::Error::success();
   }
 
   // Metaspace behind it puts the spaces back.
@@ -310,6 +350,10 @@ private:
       return unknown("Split", "by a pattern that may match the empty text, " + quote(regex, 200));
     if (pipeline.byteLevel && !isPlainAscii(literal.empty() ? regex : literal))
       return unknown("Split", "behind ByteLevel");
+    // Words are cut between bytes last; matches of digits lie on one side of that.
+    if (!pipeline.byteCuts.empty() &&
+        llvm::any_of(literal.empty() ? regex : literal, llvm::isAlpha))
+      return unknown("Split", "by letters behind ByteLevel and another step");
     // Only the matches are kept: the same if there is nothing else.
     if (removes)
       pipeline.covering.push_back(pipeline.patterns.size());
@@ -435,8 +479,6 @@ private:
   const ModelSource &source;
   const Json &root;
   JsonPipeline pipeline;
-  // Of `steps`, those that the normalizer has.
-  size_t normalSteps = 0;
   // There are no spaces in the text any more; it was cut at white space.
   bool escapes = false, words = false;
   llvm::StringRef current;

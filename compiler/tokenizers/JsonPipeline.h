@@ -19,8 +19,8 @@ struct SurroundingToken {
 
 struct JsonPipeline {
   std::vector<TextStep> steps;
-  // Whether there is a normalizer at all.
-  bool normalizes = false;
+  // Of `steps`, the first ones, which are the normalizer's.
+  size_t normalSteps = 0;
   // Words are those of BERT's tokenizers.
   bool bertWords = false;
   // Text is cut by these (PCRE2), and words are written in the byte alphabet.
@@ -28,10 +28,14 @@ struct JsonPipeline {
   // Indices of those whose matches are all that is kept of a text.
   std::vector<size_t> covering;
   bool byteLevel = false;
+  // See tokenizer.fbs.
+  std::vector<uint8_t> byteCuts;
   // Spaces become U+2581.
   bool escapesSpaces = false;
   bool splitSpaces = false;
   bool spacePrefix = false;
+  // One of `steps` puts it.
+  bool prefixInSteps = false;
   bool spacePrefixOnce = false;
   bool spacePrefixSkips = false;
   SurroundingToken before, after;

@@ -4,6 +4,7 @@
 
 #include "compiler/import/JsonSource.h"
 #include "compiler/support/Error.h"
+#include "compiler/tokenizers/ChangedText.h"
 #include "compiler/tokenizers/ChatTemplate.h"
 #include "compiler/tokenizers/JsonFields.h"
 #include "compiler/tokenizers/JsonPipeline.h"
@@ -192,28 +193,34 @@ private:
       if (word)
         return wrong("the added token {0} stands for whole words only, which izh doesn't know",
                      quote(content));
-      if (normalized && changes(content))
-        return wrong("the added token {0} is 'normalized': it is looked for in the text that the "
-                     "normalizer makes, which izh doesn't do",
-                     quote(content));
       if (llvm::Error error =
               place(content, id, control ? TokenType::Control : TokenType::UserDefined))
         return error;
+      if (normalized)
+        if (llvm::Error error = addChanged(content, uint32_t(*id), control))
+          return error;
       if (strips)
         tables.strips[uint32_t(*id)] = uint8_t(strips);
     }
     return llvm::Error::success();
   }
 
-  // Whether the normalizer may change a token, or make one of other text. The
-  // canonical forms leave ASCII as it is.
-  bool changes(llvm::StringRef token) const {
-    using izh::schema::NormalStepKind;
-    bool plain = llvm::all_of(token, [](char c) { return llvm::isASCII(c); }) &&
-                 !pipeline.escapesSpaces && !pipeline.spacePrefix;
-    for (const TextStep &step : pipeline.steps)
-      plain &= step.kind == NormalStepKind::Compose || step.kind == NormalStepKind::Decompose;
-    return pipeline.normalizes && !plain;
+  // The token is looked for in the text that the normalizer makes, as what it makes
+  // of the token. Of equal ones special tokens come first.
+  llvm::Error addChanged(llvm::StringRef content, uint32_t id, bool control) {
+    auto steps = llvm::ArrayRef(pipeline.steps).take_front(pipeline.normalSteps);
+    std::optional<std::string> text = changedText(steps, content.str());
+    if (!text)
+      return wrong("the added token {0} is 'normalized': it is looked for in the text that the "
+                   "normalizer makes, and izh can't tell what that makes of the token, which has "
+                   "other characters than those of ASCII or is changed by a map of characters",
+                   quote(content));
+    if (text->empty())
+      return wrong("the added token {0} is 'normalized', and the normalizer leaves nothing of it",
+                   quote(content));
+    auto &all = tables.changedSpecials;
+    all.emplace(control ? all.begin() + changedControls++ : all.end(), std::move(*text), id);
+    return llvm::Error::success();
   }
 
   // Ids in a file beside: one or several.
@@ -320,6 +327,8 @@ private:
 
   llvm::Error fillTables() {
     tables.steps = pipeline.steps;
+    tables.stepsBeforeSpecials = uint32_t(pipeline.normalSteps);
+    tables.prefixInSteps = pipeline.prefixInSteps;
     // There is nothing to fall back to without such tokens.
     byteFallback &= llvm::any_of(llvm::seq(256u),
                                  [&](unsigned byte) { return v.find(byteTokenText(byte)) >= 0; });
@@ -351,20 +360,17 @@ private:
   }
 
   llvm::Error fillWords() {
-    // Every token could both begin a word and go on with one.
-    if (inside.empty())
-      return wrong("the model's continuing_subword_prefix is empty, which izh doesn't know; other "
-                   "tokens than the model's would come out, so it is not compiled");
     for (uint32_t id = 0; id < v.size(); ++id) {
       llvm::StringRef text = v.texts[id];
       bool word = TokenType(v.types[id]) == TokenType::Normal;
+      // Without a mark for the inside, tokens both begin a word and go on with one.
       if (!word || text.consume_front(inside))
         tables.texts.push_back(text.str());
       else
         tables.texts.push_back("\xe2\x96\x81" + text.str());
     }
     tables.longestWord = uint32_t(std::min<uint64_t>(longestWord, UINT32_MAX));
-    return fillWordPiece(source, v, tables);
+    return fillWordPiece(source, v, /*beginsToo=*/inside.empty(), tables);
   }
 
   llvm::Error fillMerges() {
@@ -415,6 +421,7 @@ private:
 
   llvm::Error fillByteLevel() {
     tables.kind = izh::schema::TokenizerKind::ByteBpe;
+    tables.byteCuts = pipeline.byteCuts;
     std::vector<uint32_t> words;
     fillByteTexts(v, tables, words);
     fillByteTokens(v, /*alphabet=*/true, tables);
@@ -458,6 +465,8 @@ private:
   std::string unknownText, inside;
   uint64_t longestWord = 0;
   JsonPipeline pipeline;
+  // Of tables.changedSpecials, those at the start.
+  size_t changedControls = 0;
   Vocabulary v;
   TokenizerTables tables;
 };

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "compiler/tokenizers/ByteTrie.h"
 #include "compiler/tokenizers/Vocabulary.h"
 #include "runtime/schema/tokenizer_generated.h"
 #include <string>
@@ -46,6 +47,13 @@ struct TokenizerTables {
   bool userDefinedInside = false;
   bool leftmostSpecials = false;
   uint32_t longestWord = 100;
+  // Special tokens that are looked for in what the first `stepsBeforeSpecials`
+  // steps make of a text: what these make of the token, and its id. Of equal texts
+  // the first one counts.
+  std::vector<std::pair<std::string, uint32_t>> changedSpecials;
+  uint32_t stepsBeforeSpecials = 0;
+  bool prefixInSteps = false;
+  std::vector<uint8_t> byteCuts;
   // Special tokens that take the blanks beside them: bits 1 (left) and 2 (right).
   llvm::DenseMap<uint32_t, uint8_t> strips;
 };
@@ -106,8 +114,9 @@ void dropExtraSpaces(TokenizerTables &tables);
 // scores, which this sets, and are not cut out of texts.
 llvm::Error fillUnigram(const ModelSource &source, Vocabulary &vocabulary, bool userDefinedInside,
                         TokenizerTables &tables);
-// `tables.texts` may have been filled before: U+2581 begins what begins a word.
-llvm::Error fillWordPiece(const ModelSource &source, const Vocabulary &vocabulary,
+// `tables.texts` may have been filled before: U+2581 begins what begins a word, and
+// what is without it does so too if `beginsToo`.
+llvm::Error fillWordPiece(const ModelSource &source, const Vocabulary &vocabulary, bool beginsToo,
                           TokenizerTables &tables);
 // <0x00> to <0xFF>
 std::string byteTokenText(unsigned byte);
@@ -122,6 +131,9 @@ llvm::Expected<TokenizerTables> buildWordPiece(const ModelSource &source, Vocabu
 llvm::Expected<std::vector<uint64_t>> buildTokenTrie(const ModelSource &source,
                                                      llvm::ArrayRef<std::string> texts,
                                                      llvm::ArrayRef<uint32_t> ids);
+// The same of any texts and ids; of equal texts the lowest id counts.
+llvm::Expected<std::vector<uint64_t>> buildTokenTrie(const ModelSource &source,
+                                                     std::vector<TrieEntry> entries);
 // The slots of `ids` (of distinct texts), keyed by `texts`.
 llvm::Expected<std::vector<uint32_t>> buildTokenSlots(const ModelSource &source,
                                                       llvm::ArrayRef<std::string> texts,

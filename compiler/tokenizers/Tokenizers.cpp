@@ -10,6 +10,7 @@
 #include "runtime/schema/byte_trie.h"
 #include "runtime/schema/tokenizer_hash.h"
 #include "runtime/schema/tokenizer_limits.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ConvertUTF.h"
 
@@ -41,16 +42,25 @@ llvm::Error checkSizes(const ModelSource &source, const Vocabulary &v) {
   return llvm::Error::success();
 }
 
+// The tokens that a text is searched for, and the trie of indices in `ids`.
+struct SpecialTables {
+  std::vector<uint32_t> ids;
+  std::vector<uint64_t> trie;
+};
+
 // Tokens that a text is searched for, ordered by their bytes, the lowest id of
 // equal ones. They must be UTF-8: cutting them out may not cut characters.
 llvm::Expected<std::vector<uint32_t>> findSpecials(const ModelSource &source, const Vocabulary &v,
                                                    const TokenizerTables &tables) {
   std::vector<uint32_t> specials;
+  llvm::DenseSet<uint32_t> changed;
+  for (const auto &[text, id] : tables.changedSpecials)
+    changed.insert(id);
   for (uint32_t id = 0; id < v.size(); ++id) {
     auto type = schema::TokenType(v.types[id]);
     bool special = type == schema::TokenType::Control || type == schema::TokenType::Unknown ||
                    (type == schema::TokenType::UserDefined && !tables.userDefinedInside);
-    if (!special || v.find(v.texts[id]) != int32_t(id))
+    if (!special || v.find(v.texts[id]) != int32_t(id) || changed.contains(id))
       continue;
     auto *bytes = reinterpret_cast<const llvm::UTF8 *>(v.texts[id].data());
     if (!llvm::isLegalUTF8String(&bytes, bytes + v.texts[id].size()))
@@ -113,9 +123,18 @@ llvm::Expected<PatternScanners> makeScanners(const ModelSource &source,
   return std::move(scanners);
 }
 
+// Of each special token; empty if none takes blanks.
+std::vector<uint8_t> stripsOf(const SpecialTables &specials, const TokenizerTables &tables) {
+  std::vector<uint8_t> strips;
+  for (uint32_t id : specials.ids)
+    strips.push_back(tables.strips.lookup(id));
+  if (llvm::all_of(strips, [](uint8_t bits) { return bits == 0; }))
+    strips.clear();
+  return strips;
+}
+
 std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tables,
-                                 llvm::ArrayRef<uint32_t> specials,
-                                 llvm::ArrayRef<uint64_t> specialTrie,
+                                 const SpecialTables &specials, const SpecialTables &changed,
                                  const PatternScanners &scanners) {
   std::string text;
   std::vector<uint32_t> offsets{0};
@@ -126,11 +145,11 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
   flatbuffers::FlatBufferBuilder builder(text.size() + (1 << 16));
   // Scores serve no lookup where merges have ranks.
   bool scores = tables.kind != schema::TokenizerKind::ByteBpe;
-  std::vector<uint8_t> strips;
-  for (uint32_t id : specials)
-    strips.push_back(tables.strips.lookup(id));
-  if (llvm::all_of(strips, [](uint8_t bits) { return bits == 0; }))
-    strips.clear();
+  auto vector = [&](const auto &values) {
+    return values.empty() ? 0 : builder.CreateVector(values);
+  };
+  auto strips = vector(stripsOf(specials, tables)),
+       changedStrips = vector(stripsOf(changed, tables));
   auto scannerTables = writeScanners(scanners, builder);
   auto steps = writeSteps(tables, builder);
   auto root = schema::CreateTokenizer(
@@ -139,19 +158,17 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
       builder.CreateVector(v.types), scores ? builder.CreateVector(v.scores) : 0,
       builder.CreateVector(tables.tokenSlots), builder.CreateVectorOfStructs(tables.merges),
       builder.CreateVector(tables.mergeSlots), builder.CreateVector(tables.byteTokens),
-      builder.CreateVector(specials.data(), specials.size()),
-      builder.CreateVectorOfStrings(tables.patterns), tables.wholeWords, tables.wordsAtSpaces,
-      tables.addBos && v.bos >= 0, tables.addEos && v.eos >= 0, tables.addSpacePrefix, v.bos, v.eos,
-      v.eot, v.unk, v.pad, builder.CreateVector(v.ends), tables.spacePrefixOnce,
-      tables.spacePrefixSkips, tables.splitSpaces, tables.fuseUnknown,
-      strips.empty() ? 0 : builder.CreateVector(strips), scannerTables,
+      builder.CreateVector(specials.ids), builder.CreateVectorOfStrings(tables.patterns),
+      tables.wholeWords, tables.wordsAtSpaces, tables.addBos && v.bos >= 0,
+      tables.addEos && v.eos >= 0, tables.addSpacePrefix, v.bos, v.eos, v.eot, v.unk, v.pad,
+      builder.CreateVector(v.ends), tables.spacePrefixOnce, tables.spacePrefixSkips,
+      tables.splitSpaces, tables.fuseUnknown, strips, scannerTables,
       builder.CreateVector(scanners.classes.pages), builder.CreateVector(scanners.classes.classes),
-      uint16_t(scanners.symbols()), tables.joins.empty() ? 0 : builder.CreateVector(tables.joins),
-      steps, tables.unknownScore, tables.userDefinedInside,
-      tables.preciseScores.empty() ? 0 : builder.CreateVector(tables.preciseScores),
-      tables.longestWord, tables.pieces.empty() ? 0 : builder.CreateVector(tables.pieces),
-      specialTrie.empty() ? 0 : builder.CreateVector(specialTrie.data(), specialTrie.size()),
-      tables.leftmostSpecials);
+      uint16_t(scanners.symbols()), vector(tables.joins), steps, tables.unknownScore,
+      tables.userDefinedInside, vector(tables.preciseScores), tables.longestWord,
+      vector(tables.pieces), vector(specials.trie), tables.leftmostSpecials, vector(changed.ids),
+      vector(changed.trie), changedStrips, tables.stepsBeforeSpecials, tables.prefixInSteps,
+      vector(tables.byteCuts));
   schema::FinishTokenizerBuffer(builder, root);
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -191,14 +208,38 @@ llvm::Expected<std::vector<uint64_t>> buildSortedTrie(const ModelSource &source,
   return trie;
 }
 
-// Values are indices in `specials`.
-llvm::Expected<std::vector<uint64_t>> buildSpecialTrie(const ModelSource &source,
-                                                       const TokenizerTables &tables,
-                                                       llvm::ArrayRef<uint32_t> specials) {
+llvm::Expected<SpecialTables> buildSpecials(const ModelSource &source, const Vocabulary &v,
+                                            const TokenizerTables &tables) {
+  auto ids = findSpecials(source, v, tables);
+  if (!ids)
+    return ids.takeError();
   std::vector<TrieEntry> entries;
-  for (uint32_t id : specials)
+  for (uint32_t id : *ids)
     entries.emplace_back(tables.texts[id], uint32_t(entries.size()));
-  return buildSortedTrie(source, entries);
+  auto trie = buildSortedTrie(source, entries);
+  if (!trie)
+    return trie.takeError();
+  return SpecialTables{std::move(*ids), std::move(*trie)};
+}
+
+llvm::Expected<SpecialTables> buildChangedSpecials(const ModelSource &source,
+                                                   const TokenizerTables &tables) {
+  SpecialTables specials;
+  std::vector<TrieEntry> entries;
+  for (const auto &[text, id] : tables.changedSpecials) {
+    entries.emplace_back(text, uint32_t(entries.size()));
+    specials.ids.push_back(id);
+  }
+  llvm::stable_sort(entries, llvm::less_first());
+  entries.erase(
+      std::unique(entries.begin(), entries.end(),
+                  [](const TrieEntry &a, const TrieEntry &b) { return a.first == b.first; }),
+      entries.end());
+  auto trie = buildSortedTrie(source, entries);
+  if (!trie)
+    return trie.takeError();
+  specials.trie = std::move(*trie);
+  return std::move(specials);
 }
 
 } // namespace
@@ -208,8 +249,13 @@ llvm::Expected<std::vector<uint64_t>> izhc::buildTokenTrie(const ModelSource &so
                                                            llvm::ArrayRef<uint32_t> ids) {
   std::vector<TrieEntry> entries;
   for (uint32_t id : ids)
-    if (!texts[id].empty())
-      entries.emplace_back(texts[id], id);
+    entries.emplace_back(texts[id], id);
+  return buildTokenTrie(source, std::move(entries));
+}
+
+llvm::Expected<std::vector<uint64_t>> izhc::buildTokenTrie(const ModelSource &source,
+                                                           std::vector<TrieEntry> entries) {
+  llvm::erase_if(entries, [](const TrieEntry &entry) { return entry.first.empty(); });
   llvm::sort(entries);
   // The lowest id of equal ones.
   entries.erase(
@@ -248,19 +294,19 @@ llvm::Expected<std::vector<uint8_t>> izhc::finishTokenizer(const ModelSource &so
     v.ends.insert(llvm::upper_bound(v.ends, uint32_t(v.eos)), uint32_t(v.eos));
   if (llvm::Error error = checkSizes(source, v))
     return std::move(error);
-  auto specials = findSpecials(source, v, tables);
+  auto specials = buildSpecials(source, v, tables);
   if (!specials)
     return specials.takeError();
-  auto specialTrie = buildSpecialTrie(source, tables, *specials);
-  if (!specialTrie)
-    return specialTrie.takeError();
+  auto changed = buildChangedSpecials(source, tables);
+  if (!changed)
+    return changed.takeError();
   auto scanners = makeScanners(source, tables);
   if (!scanners)
     return scanners.takeError();
   if (tables.steps.size() > schema::kMaxNormalSteps)
     return makeError("{0}: text is changed in {1} steps, at most {2} can be used",
                      source.fileName(), tables.steps.size(), schema::kMaxNormalSteps);
-  return writeTables(v, tables, *specials, *specialTrie, *scanners);
+  return writeTables(v, tables, *specials, *changed, *scanners);
 }
 
 llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &source,

@@ -26,24 +26,26 @@ void izhc::addBertSteps(const BertRules &rules, TokenizerTables &tables) {
   add(rules.lowercase, NormalStepKind::Lowercase);
 }
 
-llvm::Error izhc::fillWordPiece(const ModelSource &source, const Vocabulary &v,
+llvm::Error izhc::fillWordPiece(const ModelSource &source, const Vocabulary &v, bool beginsToo,
                                 TokenizerTables &tables) {
   tables.kind = izh::schema::TokenizerKind::WordPiece;
   tables.patterns = {toPcre2(kWordsAndPunctuation)};
   // Text comes back with the spaces that the tokens begin with but the first.
   tables.addSpacePrefix = true;
-  std::vector<uint32_t> ids;
+  std::vector<std::pair<std::string, uint32_t>> pieces;
   for (uint32_t id = 0; id < v.size(); ++id) {
     if (tables.texts.size() <= id)
       tables.texts.push_back(v.texts[id].str());
     if (TokenType(v.types[id]) == TokenType::Normal && v.find(v.texts[id]) == int32_t(id))
-      ids.push_back(id);
+      pieces.emplace_back(tables.texts[id], id);
   }
+  for (size_t i = 0, count = beginsToo ? pieces.size() : 0; i < count; ++i)
+    pieces.emplace_back("\xe2\x96\x81" + pieces[i].first, pieces[i].second);
   tables.byteTokens.assign(256, -1);
-  auto pieces = buildTokenTrie(source, tables.texts, ids);
-  if (!pieces)
-    return pieces.takeError();
-  tables.pieces = std::move(*pieces);
+  auto trie = buildTokenTrie(source, {pieces.begin(), pieces.end()});
+  if (!trie)
+    return trie.takeError();
+  tables.pieces = std::move(*trie);
   if (v.unk < 0)
     return makeError("{0}: there is no token for unknown words", source.fileName());
   return llvm::Error::success();
@@ -83,7 +85,7 @@ llvm::Expected<TokenizerTables> izhc::buildWordPiece(const ModelSource &source, 
                      source.fileName(), **separator, v.size() - 1);
   v.eos = *separator ? int32_t(**separator) : v.eos;
   standard(v.eos, "[SEP]");
-  if (llvm::Error error = fillWordPiece(source, v, tables))
+  if (llvm::Error error = fillWordPiece(source, v, /*beginsToo=*/false, tables))
     return std::move(error);
   tables.addBos = v.addBos.value_or(true);
   tables.addEos = v.addEos.value_or(true);

@@ -9,10 +9,11 @@ namespace izh::schema {
 
 constexpr char kMagic[8] = {'I', 'Z', 'H', '\r', '\n', 0x1a, '\n', 0};
 constexpr uint16_t kFormatMajor = 1;
-constexpr uint16_t kFormatMinor = 0;
+// 1: tokenizers with tries, and with tokens that are looked for in changed text.
+constexpr uint16_t kFormatMinor = 1;
 // The runtime's own version, as major * 10000 + minor * 100 + patch. An
 // artifact names the least that can run it.
-constexpr uint32_t kRuntimeVersion = 100;
+constexpr uint32_t kRuntimeVersion = 101;
 // Sections (code, weights, constants, tokenizer) start at multiples of this.
 constexpr uint64_t kSectionAlignment = 65536;
 

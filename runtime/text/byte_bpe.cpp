@@ -40,6 +40,14 @@ bool encode_word(const TokenizerView& view, const uint8_t* text, uint32_t begin,
   return true;
 }
 
+// Where the part of a word at `begin` ends.
+uint32_t part_end(const TokenizerView& view, const uint8_t* text, uint32_t begin, uint32_t end) {
+  if (view.byte_cuts.empty()) return end;
+  uint32_t at = begin + 1;
+  while (at < end && !view.cuts_bytes(text[at - 1], text[at])) ++at;
+  return at;
+}
+
 }  // namespace
 
 izh_status encode_byte_bpe(const TokenizerView& view, const Splitter& splitter, const uint8_t* text,
@@ -56,12 +64,15 @@ izh_status encode_byte_bpe(const TokenizerView& view, const Splitter& splitter, 
   IZH_TRY(splitter.split(text, bytes, &scratch->splitter, &scratch->words, error));
   scratch->cache.prepare(bytes);
   uint32_t begin = 0;
-  for (const uint32_t end : scratch->words) {
-    const auto encode = [&] { return encode_word(view, text, begin, end, scratch, ids); };
-    if (!encode_cached(text, begin, end, scratch, ids, encode)) {
-      return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to tokenize %u bytes", bytes);
+  for (const uint32_t word_end : scratch->words) {
+    while (begin < word_end) {
+      const uint32_t end = part_end(view, text, begin, word_end);
+      const auto encode = [&] { return encode_word(view, text, begin, end, scratch, ids); };
+      if (!encode_cached(text, begin, end, scratch, ids, encode)) {
+        return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to tokenize %u bytes", bytes);
+      }
+      begin = end;
     }
-    begin = end;
   }
   return IZH_OK;
 }

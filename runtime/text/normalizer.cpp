@@ -156,10 +156,10 @@ bool is_white_space(uint32_t c) {
          c == 0x3000;
 }
 
-izh_status normalize(const TokenizerView& view, size_t limit, Array<uint8_t>* text,
+izh_status normalize(const TokenizerView& view, StepRange steps, size_t limit, Array<uint8_t>* text,
                      izh_error* error) {
   Array<uint8_t> next;
-  for (size_t i = 0; i < view.step_count; ++i) {
+  for (size_t i = steps.begin; i < steps.end; ++i) {
     next.clear();
     const bool done = run_step(view, view.steps[i], limit, *text, &next);
     if (!done && next.size() <= limit) {

@@ -8,10 +8,16 @@
 
 namespace izh {
 
-// Replaces `text`, which is UTF-8 and remains so, by what the steps of `view`
+// Steps `begin` to `end` of a view.
+struct StepRange {
+  size_t begin;
+  size_t end;
+};
+
+// Replaces `text`, which is UTF-8 and remains so, by what these steps of `view`
 // make of it. IZH_LIMIT if it becomes longer than `limit` bytes.
-[[nodiscard]] izh_status normalize(const TokenizerView& view, size_t limit, Array<uint8_t>* text,
-                                   izh_error* error);
+[[nodiscard]] izh_status normalize(const TokenizerView& view, StepRange steps, size_t limit,
+                                   Array<uint8_t>* text, izh_error* error);
 
 // Appends what a precompiled map of SentencePiece makes of `text`. False if there
 // is no memory, or once there are more than `limit` bytes.

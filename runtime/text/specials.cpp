@@ -11,10 +11,12 @@
 
 namespace izh {
 
-void SpecialFinder::create(const TokenizerView* view) {
+void SpecialFinder::create(const TokenizerView* view, const SpecialTokens* specials) {
   view_ = view;
-  for (unsigned byte = 0; byte < 256 && !view->specials.empty(); ++byte) {
-    const Span<const uint64_t> trie = view->special_trie;
+  specials_ = specials;
+  for (unsigned byte = 0; byte < 256 && !specials->ids.empty(); ++byte) {
+    const Span<const uint64_t> trie = specials->trie;
+    if (view->step_count > 0 && (byte & 0xc0) == 0x80) continue;
     begins_[byte] = schema::child_of(trie.data, trie[0], static_cast<uint8_t>(byte)) != 0;
   }
 }
@@ -29,8 +31,10 @@ uint32_t SpecialFinder::next_start(const uint8_t* text, uint32_t at, uint32_t by
 SpecialFinder::Found SpecialFinder::longest(const uint8_t* text, uint32_t bytes,
                                             bool parse_control) const {
   Found found = {0, 0, 0};
-  walk_trie(view_->special_trie, text, bytes, [&](size_t size, int32_t index) {
-    const uint32_t id = view_->specials[static_cast<size_t>(index)];
+  walk_trie(specials_->trie, text, bytes, [&](size_t size, int32_t index) {
+    const uint32_t id = specials_->ids[static_cast<size_t>(index)];
+    // Steps read whole characters, whatever a damaged trie says.
+    if (view_->step_count > 0 && size < bytes && (text[size] & 0xc0) == 0x80) return;
     if (parse_control || view_->token_type(id) == TokenType::kUserDefined) {
       found = {0, static_cast<uint32_t>(size), static_cast<uint32_t>(index)};
     }
@@ -63,7 +67,7 @@ bool SpecialFinder::find_longest(const uint8_t* text, uint32_t bytes, bool parse
   if (heap.empty()) return true;
   const auto later = [this](const Found& a, const Found& b) {
     if (a.size != b.size) return a.size < b.size;
-    const uint32_t id_a = view_->specials[a.index], id_b = view_->specials[b.index];
+    const uint32_t id_a = specials_->ids[a.index], id_b = specials_->ids[b.index];
     return id_a != id_b ? id_a > id_b : a.at > b.at;
   };
   std::make_heap(heap.begin(), heap.end(), later);
@@ -113,14 +117,14 @@ static void strip_blanks(const uint8_t* text, Array<Fragment>* fragments) {
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].token >= 0) continue;
     Fragment& part = all[i];
-    if (i > 0 && (all[i - 1].strips & TokenizerView::kStripsRight)) {
+    if (i > 0 && (all[i - 1].strips & SpecialTokens::kStripsRight)) {
       while (part.begin < part.end) {
         const uint32_t size = blank_at_start(text, part.begin, part.end);
         if (size == 0) break;
         part.begin += size;
       }
     }
-    if (i + 1 < all.size() && (all[i + 1].strips & TokenizerView::kStripsLeft)) {
+    if (i + 1 < all.size() && (all[i + 1].strips & SpecialTokens::kStripsLeft)) {
       while (part.begin < part.end) {
         const uint32_t size = blank_at_end(text, part.begin, part.end);
         if (size == 0) break;
@@ -139,7 +143,7 @@ bool SpecialFinder::cut(const uint8_t* text, uint32_t bytes, bool parse_control,
                         Array<Fragment>* fragments) const {
   fragments->clear();
   Array<Found> found;
-  if (!view_->specials.empty() &&
+  if (!specials_->ids.empty() &&
       !(view_->leftmost_specials ? find_leftmost(text, bytes, parse_control, &found)
                                  : find_longest(text, bytes, parse_control, &found))) {
     return false;
@@ -147,13 +151,13 @@ bool SpecialFinder::cut(const uint8_t* text, uint32_t bytes, bool parse_control,
   uint32_t done = 0;
   for (const Found& one : found) {
     if (one.at > done && !fragments->push({done, one.at, -1, 0})) return false;
-    const uint8_t strips = view_->strips.empty() ? 0 : view_->strips[one.index];
-    const auto token = static_cast<int32_t>(view_->specials[one.index]);
+    const uint8_t strips = specials_->strips.empty() ? 0 : specials_->strips[one.index];
+    const auto token = static_cast<int32_t>(specials_->ids[one.index]);
     if (!fragments->push({one.at, one.at + one.size, token, strips})) return false;
     done = one.at + one.size;
   }
   if (done < bytes && !fragments->push({done, bytes, -1, 0})) return false;
-  if (!view_->strips.empty()) strip_blanks(text, fragments);
+  if (!specials_->strips.empty()) strip_blanks(text, fragments);
   return true;
 }
 

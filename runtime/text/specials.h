@@ -13,14 +13,15 @@ struct Fragment {
   uint32_t begin;
   uint32_t end;
   int32_t token;
-  // Bits of TokenizerView::strips.
+  // Bits of SpecialTokens::strips.
   uint8_t strips;
 };
 
 class SpecialFinder {
  public:
-  // `view` must outlive it.
-  void create(const TokenizerView* view);
+  // Looks for `specials`, which are those of `view` or its changed ones. Both must
+  // outlive it.
+  void create(const TokenizerView* view, const SpecialTokens* specials);
 
   // Replaces `fragments` with the parts of `text`, none of them empty. Of tokens
   // that overlap the first one counts, or longer ones are cut out before others
@@ -47,6 +48,7 @@ class SpecialFinder {
                                   Array<Found>* found) const;
 
   const TokenizerView* view_ = nullptr;
+  const SpecialTokens* specials_ = nullptr;
   // Of each byte whether a special token begins with it.
   bool begins_[256] = {};
 };

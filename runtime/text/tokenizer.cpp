@@ -39,6 +39,15 @@ bool begins_with_space(TokenizerKind kind, const uint8_t* text, uint32_t bytes) 
          (kind != TokenizerKind::kByteBpe && bytes >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0);
 }
 
+// Replaces `out` by what these steps make of `text`.
+izh_status change(const TokenizerView& view, StepRange steps, Span<const uint8_t> text,
+                  Array<uint8_t>* out, izh_error* error) {
+  out->clear();
+  if (!out->append(text.data, text.size)) return no_memory(error, text.size);
+  const size_t longest = kMaxGrowth * text.size + kMaxGrowth * 4096;
+  return normalize(view, steps, std::min(longest, Tokenizer::kMaxTextBytes), out, error);
+}
+
 }  // namespace
 
 izh_status Tokenizer::create(const void* section, size_t bytes, Tokenizer** out, izh_error* error) {
@@ -52,12 +61,24 @@ izh_status Tokenizer::create(const void* section, size_t bytes, Tokenizer** out,
     heap_destroy(tokenizer);
     return status;
   }
-  tokenizer->specials_.create(&tokenizer->view_);
+  const TokenizerView* view = &tokenizer->view_;
+  tokenizer->specials_.create(view, &view->specials);
+  tokenizer->changed_specials_.create(view, &view->changed_specials);
   *out = tokenizer;
   return IZH_OK;
 }
 
 void Tokenizer::destroy(Tokenizer* tokenizer) { heap_destroy(tokenizer); }
+
+struct Tokenizer::Encoding {
+  const EncodeOptions& options;
+  Array<int32_t>* ids;
+  EncodeScratch scratch = {};
+  // Memory of encode_text and encode_piece.
+  Array<Fragment> pieces = {};
+  Array<uint8_t> changed = {}, piece = {};
+  bool after_special = true;
+};
 
 izh_status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions& options,
                              Array<int32_t>* ids, izh_error* error) const {
@@ -66,7 +87,7 @@ izh_status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions
                 bytes, kMaxTextBytes);
   }
   const uint8_t* data = reinterpret_cast<const uint8_t*>(text);
-  Array<uint8_t> repaired, changed;
+  Array<uint8_t> repaired;
   // Byte tokens keep what is no character; all else is only done to text.
   if ((view_.kind != TokenizerKind::kScoreBpe || view_.step_count > 0) &&
       !utf8_is_valid(data, bytes)) {
@@ -79,32 +100,57 @@ izh_status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions
     return no_memory(error, bytes);
   }
   if (options.add_bos && view_.add_bos && !ids->push(view_.bos)) return no_memory(error, bytes);
-  EncodeScratch scratch;
-  bool after_special = true;
+  Encoding encoding = {options, ids};
   for (const Fragment& fragment : fragments) {
     if (fragment.token >= 0) {
       if (!ids->push(fragment.token)) return no_memory(error, bytes);
-      after_special = true;
+      encoding.after_special = true;
       continue;
     }
-    const uint8_t* part = data + fragment.begin;
-    uint32_t size = fragment.end - fragment.begin;
-    if (view_.step_count > 0) {
-      changed.clear();
-      if (!changed.append(part, size)) return no_memory(error, bytes);
-      const size_t longest = kMaxGrowth * size_t{size} + kMaxGrowth * 4096;
-      IZH_TRY(normalize(view_, std::min(longest, kMaxTextBytes), &changed, error));
-      part = changed.data();
-      size = static_cast<uint32_t>(changed.size());
-      if (size == 0) continue;
-    }
-    const bool prefix = view_.add_space_prefix && after_special &&
-                        !(view_.space_prefix_once && fragment.begin != 0) &&
-                        !(view_.space_prefix_skips && begins_with_space(view_.kind, part, size));
-    IZH_TRY(encode_part(part, size, prefix, &scratch, ids, error));
-    after_special = false;
+    IZH_TRY(encode_text({data + fragment.begin, fragment.end - fragment.begin}, fragment.begin == 0,
+                        &encoding, error));
   }
   if (options.add_bos && view_.add_eos && !ids->push(view_.eos)) return no_memory(error, bytes);
+  return IZH_OK;
+}
+
+izh_status Tokenizer::encode_text(Span<const uint8_t> text, bool first, Encoding* encoding,
+                                  izh_error* error) const {
+  if (view_.changed_specials.ids.empty()) return encode_piece(text, 0, first, encoding, error);
+  const size_t step = view_.steps_before_specials;
+  Array<uint8_t>& changed = encoding->changed;
+  IZH_TRY(change(view_, {0, step}, text, &changed, error));
+  const auto bytes = static_cast<uint32_t>(changed.size());
+  if (!changed_specials_.cut(changed.data(), bytes, encoding->options.parse_special,
+                             &encoding->pieces)) {
+    return no_memory(error, bytes);
+  }
+  for (const Fragment& piece : encoding->pieces) {
+    if (piece.token >= 0) {
+      if (!encoding->ids->push(piece.token)) return no_memory(error, bytes);
+      encoding->after_special = true;
+      continue;
+    }
+    IZH_TRY(encode_piece({changed.data() + piece.begin, piece.end - piece.begin}, step,
+                         first && piece.begin == 0, encoding, error));
+  }
+  return IZH_OK;
+}
+
+izh_status Tokenizer::encode_piece(Span<const uint8_t> text, size_t step, bool first,
+                                   Encoding* encoding, izh_error* error) const {
+  if (step < view_.step_count) {
+    IZH_TRY(change(view_, {step, view_.step_count}, text, &encoding->piece, error));
+    text = {encoding->piece.data(), encoding->piece.size()};
+    if (text.empty()) return IZH_OK;
+  }
+  const auto bytes = static_cast<uint32_t>(text.size);
+  const bool prefix =
+      view_.add_space_prefix && !view_.prefix_in_steps && encoding->after_special &&
+      !(view_.space_prefix_once && !first) &&
+      !(view_.space_prefix_skips && begins_with_space(view_.kind, text.data, bytes));
+  IZH_TRY(encode_part(text.data, bytes, prefix, &encoding->scratch, encoding->ids, error));
+  encoding->after_special = false;
   return IZH_OK;
 }
 

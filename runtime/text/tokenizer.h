@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/base/array.h"
+#include "runtime/base/span.h"
 #include "runtime/text/specials.h"
 #include "runtime/text/splitter.h"
 #include "runtime/text/tokenizer_view.h"
@@ -58,7 +59,16 @@ class Tokenizer {
   const TokenizerView& view() const { return view_; }
 
  private:
-  // Appends the ids of text between special tokens; it may not be empty.
+  // What the parts of one text share.
+  struct Encoding;
+  // Text between special tokens; `first` if the whole text begins with it.
+  [[nodiscard]] izh_status encode_text(Span<const uint8_t> text, bool first, Encoding* encoding,
+                                       izh_error* error) const;
+  // The same between those of changed text too, of which the steps from `step` on
+  // are left to do.
+  [[nodiscard]] izh_status encode_piece(Span<const uint8_t> text, size_t step, bool first,
+                                        Encoding* encoding, izh_error* error) const;
+  // The same once no steps are left; it may not be empty.
   [[nodiscard]] izh_status encode_part(const uint8_t* text, uint32_t bytes, bool prefix,
                                        EncodeScratch* scratch, Array<int32_t>* ids,
                                        izh_error* error) const;
@@ -66,6 +76,7 @@ class Tokenizer {
   TokenizerView view_;
   Splitter splitter_;
   SpecialFinder specials_;
+  SpecialFinder changed_specials_;
 };
 
 }  // namespace izh

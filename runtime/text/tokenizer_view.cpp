@@ -69,19 +69,22 @@ int compare(Span<const uint8_t> a, Span<const uint8_t> b) {
 }
 
 izh_status check_specials(const TokenizerView& view, izh_error* error) {
-  if (!view.strips.empty() && view.strips.size != view.specials.size) {
-    return bad(error, "there is not one rule for blanks a special token");
-  }
-  for (size_t i = 0; i < view.specials.size; ++i) {
-    if (view.specials[i] >= view.tokens) {
+  for (const SpecialTokens* specials : {&view.specials, &view.changed_specials}) {
+    if (!specials->strips.empty() && specials->strips.size != specials->ids.size) {
+      return bad(error, "there is not one rule for blanks a special token");
+    }
+    if (!ids_below(specials->ids, view.tokens)) {
       return bad(error, "a special token is not in the vocabulary");
     }
-    const Span<const uint8_t> text = view.token_text(view.specials[i]);
+  }
+  const Span<const uint32_t> ids = view.specials.ids;
+  for (size_t i = 0; i < ids.size; ++i) {
+    const Span<const uint8_t> text = view.token_text(ids[i]);
     // A text that is searched for them must not be cut inside of a character.
     if (text.empty() || !utf8_is_valid(text.data, text.size)) {
       return bad(error, "a special token's text is empty or not UTF-8");
     }
-    if (i > 0 && compare(view.token_text(view.specials[i - 1]), text) >= 0) {
+    if (i > 0 && compare(view.token_text(ids[i - 1]), text) >= 0) {
       return bad(error, "the special tokens are out of order");
     }
   }
@@ -113,6 +116,9 @@ izh_status check_tables(const TokenizerView& view, izh_error* error) {
   if (!view.joins.empty() && view.joins.size != TokenizerView::kJoinBytes) {
     return bad(error, "it doesn't say of every two bytes whether tokens join them");
   }
+  if (!view.byte_cuts.empty() && view.byte_cuts.size != TokenizerView::kCutBytes) {
+    return bad(error, "it doesn't say of every two bytes whether words are cut there");
+  }
   const bool scored = view.kind == TokenizerKind::kScoreBpe || view.kind == TokenizerKind::kUnigram;
   const size_t precise = view.precise_scores.size;
   if (scored && (view.scores.size != view.tokens || (precise != 0 && precise != view.tokens))) {
@@ -123,7 +129,11 @@ izh_status check_tables(const TokenizerView& view, izh_error* error) {
 
 izh_status read_steps(const schema::Tokenizer* root, TokenizerView* view, izh_error* error) {
   view->step_count = 0;
-  if (!root->normal_steps()) return IZH_OK;
+  const size_t steps = root->normal_steps() ? root->normal_steps()->size() : 0;
+  if (view->steps_before_specials > steps) {
+    return bad(error, "special tokens are looked for behind more steps than there are");
+  }
+  if (steps == 0) return IZH_OK;
   if (root->normal_steps()->size() > schema::kMaxNormalSteps) {
     return bad(error, "it changes texts in too many steps");
   }
@@ -154,11 +164,19 @@ izh_status check_tries(const TokenizerView& view, izh_error* error) {
   // Kinds that look tokens up by their starts.
   const bool needed =
       view.kind == TokenizerKind::kUnigram || view.kind == TokenizerKind::kWordPiece;
+  const SpecialTokens& specials = view.specials;
+  if ((needed && view.pieces.empty()) || (!specials.ids.empty() && specials.trie.empty())) {
+    return fail(error, IZH_BAD_ARTIFACT,
+                "the artifact's tokenizer is of an older format, without the tables that tokens "
+                "are looked up in: compile the model again");
+  }
   if (needed && !trie_fits(view.pieces, view.tokens)) {
     return bad(error, "there is no trie of its tokens, or a wrong one");
   }
-  if (!view.specials.empty() && !trie_fits(view.special_trie, view.specials.size)) {
-    return bad(error, "there is no trie of its special tokens, or a wrong one");
+  for (const SpecialTokens* each : {&specials, &view.changed_specials}) {
+    if (!each->ids.empty() && !trie_fits(each->trie, each->ids.size)) {
+      return bad(error, "there is no trie of its special tokens, or a wrong one");
+    }
   }
   if (view.kind == TokenizerKind::kWordPiece && view.unk < 0) {
     return bad(error, "it has no token for unknown words");
@@ -230,13 +248,16 @@ void fill(const schema::Tokenizer* root, TokenizerView* view) {
   }
   view->merge_slots = span_of(root->merge_slots());
   view->byte_tokens = span_of(root->byte_tokens());
-  view->specials = span_of(root->specials());
-  view->strips = span_of(root->strips());
+  view->specials = {span_of(root->specials()), span_of(root->special_trie()),
+                    span_of(root->strips())};
+  view->changed_specials = {span_of(root->changed_specials()), span_of(root->changed_trie()),
+                            span_of(root->changed_strips())};
+  view->steps_before_specials = root->steps_before_specials();
+  view->byte_cuts = span_of(root->byte_cuts());
   view->ends = span_of(root->ends());
   view->joins = span_of(root->joins());
   view->precise_scores = span_of(root->precise_scores());
   view->pieces = span_of(root->pieces());
-  view->special_trie = span_of(root->special_trie());
   view->unknown_score = root->unknown_score();
   view->longest_word = root->longest_word();
   view->user_defined_inside = root->user_defined_inside();
@@ -251,6 +272,7 @@ void fill(const schema::Tokenizer* root, TokenizerView* view) {
   view->add_space_prefix = root->add_space_prefix();
   view->space_prefix_once = root->space_prefix_once();
   view->space_prefix_skips = root->space_prefix_skips();
+  view->prefix_in_steps = root->prefix_in_steps();
   view->split_spaces = root->split_spaces();
   view->fuse_unknown = root->fuse_unknown();
   view->bos = root->bos();

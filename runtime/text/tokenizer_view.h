@@ -57,6 +57,15 @@ struct NormalStep {
   Span<const uint8_t> to;
 };
 
+// Tokens that are looked for in a text.
+struct SpecialTokens {
+  Span<const uint32_t> ids;
+  Span<const uint64_t> trie;  // of indices in `ids`, see byte_trie.h
+  // Empty, or of each: whether it takes the blanks beside it.
+  Span<const uint8_t> strips;
+  static constexpr uint8_t kStripsLeft = 1, kStripsRight = 2;
+};
+
 struct TokenizerView {
   TokenizerKind kind = {};
   uint32_t tokens = 0;
@@ -68,19 +77,20 @@ struct TokenizerView {
   Span<const MergeRule> merges;
   Span<const uint32_t> merge_slots;
   Span<const int32_t> byte_tokens;  // 256
-  Span<const uint32_t> specials;    // ascending by bytes; valid UTF-8, none empty
-  // Empty, or of each special: whether it takes the blanks beside it.
-  Span<const uint8_t> strips;
-  static constexpr uint8_t kStripsLeft = 1, kStripsRight = 2;
-  Span<const uint32_t> ends;  // ascending
-  Span<const uint8_t> joins;  // empty, or kJoinBytes
+  SpecialTokens specials;           // ascending by bytes; valid UTF-8, none empty
+  // Of what the first steps make of the text between those.
+  SpecialTokens changed_specials;
+  size_t steps_before_specials = 0;  // at most step_count
+  Span<const uint32_t> ends;         // ascending
+  Span<const uint8_t> joins;         // empty, or kJoinBytes
   static constexpr size_t kJoinBytes = (65536 + 256) / 8;
+  Span<const uint8_t> byte_cuts;  // empty, or kCutBytes
+  static constexpr size_t kCutBytes = 65536 / 8;
   CharacterClasses classes;
   NormalStep steps[schema::kMaxNormalSteps] = {};
   size_t step_count = 0;
   Span<const double> precise_scores;  // empty, or as `scores`
   Span<const uint64_t> pieces;        // kUnigram, kWordPiece: see byte_trie.h
-  Span<const uint64_t> special_trie;  // of indices in `specials`, see byte_trie.h
   double unknown_score = 0;
   uint32_t longest_word = 0;
   bool user_defined_inside = false;
@@ -92,6 +102,7 @@ struct TokenizerView {
   bool add_space_prefix = false;
   bool space_prefix_once = false;
   bool space_prefix_skips = false;
+  bool prefix_in_steps = false;
   bool split_spaces = false;
   bool fuse_unknown = false;
   int32_t bos = -1;
@@ -110,6 +121,8 @@ struct TokenizerView {
 
   // Whether a token may have byte `b` right behind byte `a`, or U+2581 behind `a`.
   bool joins_bytes(uint8_t a, uint8_t b) const { return joins[a * 32 + b / 8] >> b % 8 & 1; }
+  // Whether words are cut between the two.
+  bool cuts_bytes(uint8_t a, uint8_t b) const { return byte_cuts[a * 32 + b / 8] >> b % 8 & 1; }
   bool joins_space(uint8_t a) const { return joins[8192 + a / 8] >> a % 8 & 1; }
 
   // The token with these bytes, or -1.

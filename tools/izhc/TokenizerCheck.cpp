@@ -121,7 +121,8 @@ public:
     const izh::TokenizerView &view = tokenizer->view();
     bool bytes = view.kind == izh::TokenizerKind::kByteBpe;
     if (view.kind == izh::TokenizerKind::kWordPiece || view.step_count > 0 ||
-        !view.strips.empty() || llvm::is_contained(view.byte_tokens, -1))
+        !view.specials.strips.empty() || !view.changed_specials.ids.empty() ||
+        llvm::is_contained(view.byte_tokens, -1))
       return false;
     if (view.add_space_prefix && (bytes || text.starts_with(" ") || cutsOut()))
       return false;
@@ -134,7 +135,7 @@ private:
   // Whether there are tokens that are cut out of every text.
   bool cutsOut() const {
     const izh::TokenizerView &view = tokenizer->view();
-    return llvm::any_of(view.specials, [&](uint32_t id) {
+    return llvm::any_of(view.specials.ids, [&](uint32_t id) {
       return view.token_type(id) == izh::TokenType::kUserDefined;
     });
   }

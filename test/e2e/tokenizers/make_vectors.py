@@ -12,7 +12,7 @@ import pathlib
 import tempfile
 
 import sentencepiece
-from tokenizers import (Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers,
+from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers,
                         trainers)
 
 HERE = pathlib.Path(__file__).parent
@@ -23,7 +23,8 @@ TEXTS = ["", " ", "  ", "\n", "a", " a", "a ", "the ferry", "  The  FERRY  ", "a
          "café cafe\u0301 CAFÉ", "Å A\u030a \u212b", "q\u0323\u0307 q\u0307\u0323", "ﬁre ﬂag Ⅳ ①½²", "İstanbul ıI ǅ ſ ß",
          "ΣΊΣΥΦΟΣ ς", "зелёная ЙЁ", "漢字kanji混ぜ", "ｶﾞ ガ が か\u3099", "한국어 \u1112\u1161\u11ab", "各 \u3000各\u00a0x", "👍🏽 👩\u200d🚀🇩🇪",
          "שָׁלוֹם", "\u0644\u0627 \ufefb", "क्षि", "\u200bzero\u00adwidth\u0001", "##ing ▁under▁", "<s>x</s> <unk>[UNK]", "aaaaaaaaaaaaaaaa",
-         "=" * 21, "x" * 101, "the theirs they thermal thé", "1234567 3.14 1e9", "\ufffd", "tab\tand\r\nline", "``quoted''"]
+         "=" * 21, "x" * 101, "the theirs they thermal thé", "1234567 3.14 1e9", "\ufffd", "tab\tand\r\nline", "``quoted''", "<s>the ferry</s>", "a<s> b <s>c</s> </s>", "the Ferry THE FERRY the f", "12345 1²³4 ¼½ 9",
+         " <s>  the fxX X  x", "§1 ¶«a»·¿ 粲粳", "!?!? (a) [b]{c}"]
 
 
 def write(name, files, encode):
@@ -79,8 +80,10 @@ def charsmap_of(model):
     return next(value for number, value in fields(spec) if number == 2)
 
 
-def json_model(name, tokenizer, trainer):
+def json_model(name, tokenizer, trainer, added=()):
     tokenizer.train_from_iterator(LINES, trainer)
+    tokenizer.add_special_tokens([token for token in added if token.special])
+    tokenizer.add_tokens([token for token in added if not token.special])
     write(name, {"tokenizer.json": tokenizer.to_str()}, lambda text: tokenizer.encode(text).ids)
 
 
@@ -101,13 +104,23 @@ def word_piece(name, **rules):
     json_model(name, tokenizer, trainers.WordPieceTrainer(vocab_size=420, special_tokens=special, show_progress=False))
 
 
-def byte_level(name, normalizer):
+def byte_level(name, normalizer, pre_tokenizer=None, added=()):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizer
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizer or pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     json_model(name, tokenizer, trainers.BpeTrainer(vocab_size=320, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-                                                    show_progress=False))
+                                                    show_progress=False), added)
+
+
+def characters(name, added):
+    """Characters with byte fallback, and a normalizer that puts spaces."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                           decoders.Strip(" ", 1, 0)])
+    special = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    json_model(name, tokenizer, trainers.BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False), added)
 
 
 def main():
@@ -130,6 +143,18 @@ def main():
     word_piece("words-accents", strip_accents=False)
     for form in ("NFC", "NFD", "NFKC", "NFKD"):
         byte_level(f"bytes-{form.lower()}", getattr(normalizers, form)())
+    # Looked for in what the normalizer makes of a text, or before that; some overlap.
+    added = [AddedToken("<s>", normalized=True, special=True), AddedToken("</s>", normalized=True, special=True),
+             AddedToken("the F", normalized=True), AddedToken("ferry", normalized=False), AddedToken("  ", normalized=True),
+             AddedToken("X x", normalized=True, lstrip=True, rstrip=True)]
+    characters("characters-added", added)
+    byte_level("bytes-added", normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()]), added=added)
+    byte_level("bytes-behind", None, pre_tokenizers.Sequence([
+        pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
+        pre_tokenizers.Digits(), pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")]))
+    byte_level("bytes-singles", None, pre_tokenizers.Sequence([
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False), pre_tokenizers.Digits(individual_digits=True),
+        pre_tokenizers.Punctuation("isolated")]))
 
 
 if __name__ == "__main__":

@@ -75,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(All, Vectors,
                          testing::Values("pieces-mapped", "pieces-bytes", "pieces-user",
                                          "pieces-bpe", "unigram-plain", "unigram-split",
                                          "unigram-steps", "words", "words-cased", "words-accents",
-                                         "bytes-nfc", "bytes-nfd", "bytes-nfkc", "bytes-nfkd"));
+                                         "bytes-nfc", "bytes-nfd", "bytes-nfkc", "bytes-nfkd",
+                                         "characters-added", "bytes-added", "bytes-behind",
+                                         "bytes-singles"));
 
 } // namespace

@@ -123,7 +123,8 @@ std::vector<uint8_t> TokenizerBuilder::build() {
                    tables.words_at_spaces, tables.add_bos, tables.add_eos, tables.add_space_prefix,
                    tables.bos, tables.eos, -1, tables.unk, -1, builder.CreateVector(tables.ends),
                    false, false, false, false, 0, 0, 0, 0, 0, 0, 0, 0, false, 0, 100,
-                   builder.CreateVector(pieces), builder.CreateVector(special_trie)));
+                   has_tries ? builder.CreateVector(pieces) : 0,
+                   has_tries ? builder.CreateVector(special_trie) : 0));
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 

@@ -56,6 +56,8 @@ struct TokenizerBuilder {
 
   TokenizerFields tables;
   std::vector<std::string> texts;
+  // Older files have none.
+  bool has_tries = true;
 };
 
 // A tokenizer over a section of its own; fails the test if it is refused.

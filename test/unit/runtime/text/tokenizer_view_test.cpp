@@ -57,6 +57,16 @@ TEST(TokenizerViewTest, RefusesIdsThatAreNoTokens) {
   }
 }
 
+TEST(TokenizerViewTest, AsksForANewFileInPlaceOfAnOlderFormat) {
+  TokenizerBuilder builder = sample();
+  builder.has_tries = false;
+  EXPECT_NE(refusal(builder.build()).find("of an older format"), std::string::npos);
+  // Without special tokens there is nothing to look up.
+  TokenizerBuilder plain = TokenizerBuilder::bytes();
+  plain.has_tries = false;
+  EXPECT_EQ(refusal(plain.build()), "");
+}
+
 TEST(TokenizerViewTest, RefusesSpecialTokensThatWouldCutCharacters) {
   TokenizerBuilder builder = sample();
   builder.add("\x82", TokenType::UserDefined);
