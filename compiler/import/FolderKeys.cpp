@@ -214,7 +214,10 @@ void FolderKeys::vector(llvm::StringRef tensor, llvm::ArrayRef<float> values) {
 
 void FolderKeys::expect(llvm::StringRef path, llvm::StringRef given, llvm::StringRef wanted,
                         bool present) {
-  model.expectations.push_back({locate(path).path.str(), given.str(), wanted.str(), present});
+  llvm::StringRef key = locate(path).path;
+  std::string reason =
+      names(key) ? quote(key) + " in config.json has it" : "config.json has no " + quote(key);
+  model.expectations.push_back({std::move(reason), given.str(), wanted.str(), present});
 }
 
 void FolderKeys::ownForm() { model.hasOwnForm = true; }

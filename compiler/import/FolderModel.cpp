@@ -156,10 +156,10 @@ llvm::Error FolderModel::checkExpectations() const {
         continue;
       std::string wanted = fillIn(one.wanted, found->numbers);
       if ((findTensor(wanted) != nullptr) != one.present)
-        return makeError("{0}: {1} is {2}, but as {3} in config.json has it, it must {4}be there; "
-                         "config.json and the weights don't belong together",
+        return makeError("{0}: {1} is {2}, but as {3}, it must {4}be there; config.json and the "
+                         "weights don't belong together",
                          fileName(), quote(tensorName(wanted)), one.present ? "missing" : "there",
-                         quote(one.path), one.present ? "" : "not ");
+                         one.reason, one.present ? "" : "not ");
     }
   return llvm::Error::success();
 }

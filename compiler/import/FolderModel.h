@@ -40,7 +40,8 @@ private:
       : source(std::move(source)), map(map) {}
   // See FolderKeys::expect.
   struct Expectation {
-    std::string path, given, wanted;
+    // Why, as a part of a sentence.
+    std::string reason, given, wanted;
     bool present;
   };
   // The tensors of a folder that become one of ours, by number.

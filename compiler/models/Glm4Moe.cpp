@@ -26,6 +26,7 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 
 static void keys(FolderKeys &keys) {
   keys.assume("partial_rotary_factor", Json::of(0.5));
+  keys.assume("attention_out_bias", Json::of(false));
   decoderKeys(keys);
   expertKeys(keys);
   if (auto normed = keys.flag("use_qk_norm"))

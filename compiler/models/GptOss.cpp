@@ -69,6 +69,7 @@ static void keys(FolderKeys &keys) {
     assumeYarn(keys, 32, 4096);
     keys.assume("rope_parameters.truncate", Json::of(false));
   }
+  keys.assume("attention_bias", Json::of(true));
   sizeKeys(keys);
   ropeKeys(keys);
   windowKeys(keys, 128);

@@ -15,9 +15,16 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
   });
 }
 
+static void keys(FolderKeys &keys) {
+  keys.assume("attention_bias", Json::of(true));
+  keys.assume("attention_out_bias", Json::of(false));
+  keys.assume("use_sliding_window", Json::of(false));
+  decoderKeys(keys);
+}
+
 static constexpr llvm::StringRef kNames[] = {"qwen2"};
 static constexpr llvm::StringRef kTypes[] = {"qwen2"};
-static const FolderMap kFolder = {kTypes, "qwen2", {}, decoderTensors, decoderKeys};
+static const FolderMap kFolder = {kTypes, "qwen2", {}, decoderTensors, keys};
 extern const ModelSpec kQwen2;
 const ModelSpec kQwen2 = {kNames, build, &kFolder};
 

@@ -16,9 +16,14 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
   });
 }
 
+static void keys(FolderKeys &keys) {
+  keys.assume("use_sliding_window", Json::of(false));
+  decoderKeys(keys);
+}
+
 static constexpr llvm::StringRef kNames[] = {"qwen3"};
 static constexpr llvm::StringRef kTypes[] = {"qwen3"};
-static const FolderMap kFolder = {kTypes, "qwen3", {}, decoderTensors, decoderKeys};
+static const FolderMap kFolder = {kTypes, "qwen3", {}, decoderTensors, keys};
 extern const ModelSpec kQwen3;
 const ModelSpec kQwen3 = {kNames, build, &kFolder};
 

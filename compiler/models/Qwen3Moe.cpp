@@ -19,6 +19,7 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 
 static void keys(FolderKeys &keys) {
   keys.assume("norm_topk_prob", Json::of(false));
+  keys.assume("use_sliding_window", Json::of(false));
   decoderKeys(keys);
   expertKeys(keys);
 }

@@ -21,8 +21,9 @@ static constexpr TensorRule kTensors[] = {
 };
 
 static void keys(FolderKeys &keys) {
+  keys.assume("attention_bias", Json::of(true));
+  keys.assume("attention_out_bias", Json::of(false));
   decoderKeys(keys);
-  biasKeys(keys, "attention_out_bias", {"attn_output"});
 }
 
 static constexpr llvm::StringRef kNames[] = {"seed_oss"};

@@ -16,7 +16,8 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
     DecoderStyle style;
     style.attention.rope = lm::RopeStyle::Pairs;
     style.attention.angles = ropeAngles(builder, hyper);
-    std::vector<int64_t> turned = builder.layerNumbers(hyper.prefix + kTurned.str(), hyper.layers, -1);
+    std::vector<int64_t> turned =
+        builder.layerNumbers(hyper.prefix + kTurned.str(), hyper.layers, -1);
     style.ofLayer = [turned](int64_t layer, AttentionStyle &attention) {
       if (turned[layer] < 0 ? layer % 4 == 3 : turned[layer] == 0)
         attention.angles = {};
@@ -27,6 +28,7 @@ static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, Mo
 
 static void keys(FolderKeys &keys) {
   keys.assume("rope_theta", Json::of(2e6));
+  keys.assume("use_sliding_window", Json::of(false));
   decoderKeys(keys);
   std::vector<int64_t> turned = keys.counts("no_rope_layers");
   if (!turned.empty())

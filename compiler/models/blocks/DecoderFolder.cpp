@@ -79,10 +79,10 @@ int64_t folderHeadDim(const FolderKeys &keys) {
 }
 
 void biasKeys(FolderKeys &keys, llvm::StringRef path, llvm::ArrayRef<const char *> names) {
-  if (std::optional<bool> flag = keys.flag(path))
-    for (const char *name : names)
-      keys.expect(path, llvm::formatv("blk.*.{0}.weight", name).str(),
-                  llvm::formatv("blk.*.{0}.bias", name).str(), *flag);
+  bool present = keys.flag(path).value_or(false);
+  for (const char *name : names)
+    keys.expect(path, llvm::formatv("blk.*.{0}.weight", name).str(),
+                llvm::formatv("blk.*.{0}.bias", name).str(), present);
 }
 
 void sizeKeys(FolderKeys &keys, llvm::StringRef activation) {
@@ -103,8 +103,10 @@ void sizeKeys(FolderKeys &keys, llvm::StringRef activation) {
   if (name && *name != activation && !(activation == "silu" && *name == "swish"))
     keys.refuse("hidden_act", "is " + quote(*name) + ", but this architecture is compiled with " +
                                   quote(activation));
-  // All architectures agree on these; on the output's bias they don't.
-  biasKeys(keys, "attention_bias|qkv_bias", {"attn_q", "attn_k", "attn_v"});
+  constexpr llvm::StringLiteral attention("attention_bias|qkv_bias"), out("attention_out_bias");
+  biasKeys(keys, attention, {"attn_q", "attn_k", "attn_v"});
+  // One flag tells of all four, unless the architecture has another for the output.
+  biasKeys(keys, keys.find(out) ? out : attention, {"attn_output"});
   biasKeys(keys, "mlp_bias", {"ffn_gate", "ffn_up", "ffn_down"});
 }
 

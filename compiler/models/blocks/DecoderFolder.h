@@ -15,10 +15,11 @@ llvm::ArrayRef<TensorRule> decoderTensors();
 llvm::ArrayRef<TensorRule> pairedHeads();
 
 // Sizes, heads and norms. `activation` is the one that the architecture computes;
-// another is an error, and so are biases that contradict attention_bias or mlp_bias.
+// another is an error, and so are biases that contradict attention_bias,
+// attention_out_bias (the same unless the architecture assumes one) or mlp_bias.
 void sizeKeys(FolderKeys &keys, llvm::StringRef activation = "silu");
 // Refuses a folder where products ("attn_q") lack biases that the flag at `path`
-// tells of, or have some against it.
+// tells of, or have some against it: without it there are none.
 void biasKeys(FolderKeys &keys, llvm::StringRef path, llvm::ArrayRef<const char *> names);
 // Sizes and the rope of models whose layers all see all tokens.
 void decoderKeysOf(FolderKeys &keys, llvm::StringRef activation);

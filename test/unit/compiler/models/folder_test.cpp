@@ -70,6 +70,17 @@ struct Folder {
   }
 };
 
+// Gives the products of attention with these letters biases, and no others.
+void setBiases(Folder &folder, llvm::StringRef letters) {
+  for (std::string layer : {"model.layers.0.", "model.layers.1."})
+    for (auto [letter, size] : {std::pair('q', 8), {'k', 4}, {'v', 4}, {'o', 8}}) {
+      std::string name = layer + "self_attn." + letter + "_proj.bias";
+      folder.tensors.erase(name);
+      if (letters.contains(letter))
+        folder.tensors[name] = {size};
+    }
+}
+
 // Two layers: 8 wide, 2 heads and 1 key head of 4, feed-forward 16, 10 tokens.
 Folder decoderFolder(const std::string &type) {
   Folder folder;
@@ -96,6 +107,10 @@ Folder decoderFolder(const std::string &type) {
                                                                        {"mlp.down_proj", {8, 16}}})
       folder.tensors[layer + name + ".weight"] = shape;
   }
+  if (type == "qwen2" || type == "qwen2_moe" || type == "seed_oss")
+    setBiases(folder, "qkv");
+  if (type == "gpt_oss")
+    setBiases(folder, "qkvo");
   return folder;
 }
 
@@ -202,13 +217,35 @@ TEST(FolderConfigTest, RefusesBiasesThatContradictTheirFlag) {
               AllOf(HasSubstr("'model.layers.0.self_attn.q_proj.bias' is missing"),
                     HasSubstr("'attention_bias'")));
   EXPECT_THAT(folder.with("mlp_bias", "true"), HasSubstr("mlp.gate_proj.bias' is missing"));
-  for (std::string layer : {"model.layers.0.", "model.layers.1."})
-    for (auto [name, size] : {std::pair("q", 8), {"k", 4}, {"v", 4}})
-      folder.tensors[layer + "self_attn." + name + "_proj.bias"] = {size};
+  setBiases(folder, "qkv");
+  EXPECT_THAT(folder.with("attention_bias", "true"),
+              HasSubstr("'model.layers.0.self_attn.o_proj.bias' is missing"));
+  setBiases(folder, "qkvo");
   EXPECT_THAT(folder.with("attention_bias", "true"), Not(StartsWith("error")));
   EXPECT_THAT(folder.with("attention_bias", "false"), HasSubstr("must not be there"));
+  EXPECT_THAT(folder.build(), HasSubstr("config.json has no 'attention_bias', it must not"));
+  folder.config["attention_bias"] = "true";
   folder.tensors.erase("model.layers.1.self_attn.k_proj.bias");
   EXPECT_THAT(folder.build(), HasSubstr("'model.layers.1.self_attn.k_proj.bias' is missing"));
+}
+
+// What their code has where config.json says nothing.
+TEST(FolderConfigTest, KnowsWhichArchitecturesHaveBiases) {
+  auto with = [](Folder folder, llvm::StringRef letters) {
+    setBiases(folder, letters);
+    return folder.build();
+  };
+  for (const char *type : {"llama", "mistral", "granite", "qwen3", "smollm3"})
+    EXPECT_THAT(with(decoderFolder(type), "qkvo"), HasSubstr("q_proj.bias' is there")) << type;
+  for (const char *type : {"qwen2", "seed_oss"}) {
+    EXPECT_THAT(with(decoderFolder(type), ""), HasSubstr("q_proj.bias' is missing")) << type;
+    EXPECT_THAT(with(decoderFolder(type), "qkv"), Not(StartsWith("error"))) << type;
+    EXPECT_THAT(with(decoderFolder(type), "qkvo"), HasSubstr("o_proj.bias' is there")) << type;
+  }
+  EXPECT_THAT(with(decoderFolder("gpt_oss"), "qkv"), HasSubstr("o_proj.bias' is missing"));
+  Folder glm = decoderFolder("glm4_moe");
+  glm.config["attention_bias"] = "true";
+  EXPECT_THAT(with(glm, "qkvo"), HasSubstr("o_proj.bias' is there"));
 }
 
 TEST(FolderRopeTest, RefusesParametersOfAnotherKind) {
@@ -524,6 +561,16 @@ TEST(FolderWindowTest, TakesTheFlagWhereTheArchitectureHasIt) {
   folder.config["sliding_window"] = "8";
   EXPECT_THAT(folder.build(), StartsWith(place("sliding_window")));
   EXPECT_THAT(folder.with("use_sliding_window", "false"), Not(StartsWith("error")));
+}
+
+TEST(FolderWindowTest, AssumesThatTheFlagOfSomeIsFalse) {
+  for (const char *type : {"qwen2", "qwen3", "qwen2_moe", "qwen3_moe", "smollm3"}) {
+    Folder folder = decoderFolder(type);
+    folder.config["sliding_window"] = "8";
+    EXPECT_EQ(folder.build().find("sliding_window"), std::string::npos) << type;
+    EXPECT_THAT(folder.with("use_sliding_window", "true"), StartsWith(place("sliding_window")))
+        << type;
+  }
 }
 
 TEST(FolderWindowTest, AssumesMistralsWindowUnlessItIsNull) {
