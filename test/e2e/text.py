@@ -184,9 +184,9 @@ def edited(tools):
     process = subprocess.Popen([tools.binaries / "izh-rt", "chat", artifact], stdin=theirs, stdout=subprocess.PIPE,
                                stderr=theirs, env=os.environ | {"TERM": "xterm"})
     # Back over two bytes of one character, to the start, and the same line once more.
-    os.write(ours, b"exit\xc3\xa4\x7f\x1b[H/y\x1b[C\r" + b"\x1b[A\x1b[D\x1b[D\x1b[D\x7f\r")
-    answer = process.stdout.read()
-    expect(process.wait(60) == 0, f"status {process.returncode}")
+    os.write(ours, b"exit\xc3\xa4\x7f\x1b[H/y\x1b[C\r" + b"\x1b[A" + b"\x1b[D" * 4 + b"\x7f\r" + b"no end\r")
+    answer, _ = process.communicate(timeout=60)
+    expect(process.returncode == 0, f"status {process.returncode}")
     expect(termios.tcgetattr(theirs) == before, "the terminal is left in another state")
     os.close(theirs)
     shown = b""
