@@ -1,11 +1,11 @@
 """Model folders, chat templates and conversations."""
 
 import base64
-import contextlib
 import json
 import os
 import pathlib
 import pty
+import select
 import signal
 import subprocess
 import termios
@@ -183,16 +183,24 @@ def edited(tools):
     before = termios.tcgetattr(theirs)
     process = subprocess.Popen([tools.binaries / "izh-rt", "chat", artifact], stdin=theirs, stdout=subprocess.PIPE,
                                stderr=theirs, env=os.environ | {"TERM": "xterm"})
-    # Back over two bytes of one character, to the start, and the same line once more.
-    os.write(ours, b"exit\xc3\xa4\x7f\x1b[H/y\x1b[C\r" + b"\x1b[A" + b"\x1b[D" * 4 + b"\x7f\r" + b"no end\r")
+    shown = b""
+
+    def read_until(end):
+        """Keys that come before the program asks for them are the terminal's to edit."""
+        nonlocal shown
+        while not shown.endswith(end):
+            expect(select.select([ours], [], [], 60)[0], f"only {shown!r} is shown")
+            shown += os.read(ours, 4096)
+
+    # Back over two bytes of one character and to the start; then that line once more.
+    for keys in (b"exit\xc3\xa4\x7f\x1b[H/y\x1b[C\r", b"\x1b[A" + b"\x1b[D" * 4 + b"\x7f\r"):
+        read_until(b"> \x1b[K\r\x1b[2C")
+        os.write(ours, keys)
     answer, _ = process.communicate(timeout=60)
     expect(process.returncode == 0, f"status {process.returncode}")
     expect(termios.tcgetattr(theirs) == before, "the terminal is left in another state")
+    read_until(b"\n")
     os.close(theirs)
-    shown = b""
-    with contextlib.suppress(OSError):
-        while piece := os.read(ours, 4096):
-            shown += piece
     os.close(ours)
     expect(answer == b"" and b"no command '/yexit'" in shown, f"{answer!r} {shown!r}")
 
