@@ -90,9 +90,7 @@ bool shareRows(const TensorInfo &info, const Plan &plan, llvm::ArrayRef<uint32_t
 // GGUF files hold vectors as float32.
 void widen(const FormatSpec &format, ExportTable::Tensor &tensor, uint32_t &type) {
   std::vector<float> values(tensor.data.size() / format.blockBytes * format.blockWeights);
-  for (size_t i = 0; i < values.size() / format.blockWeights; ++i)
-    format.decodeBlock(tensor.data.data() + i * format.blockBytes,
-                       values.data() + i * format.blockWeights);
+  decodeBlocks(format, tensor.data.data(), values.size() / format.blockWeights, values.data());
   type = findFormat("f32")->ggufType;
   tensor.size = values.size() * 4;
   tensor.data.resize(tensor.size);

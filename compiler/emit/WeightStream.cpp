@@ -202,8 +202,7 @@ llvm::Error decodeVector(const Constant &constant, const TensorSource &tensors,
     tensor.reader->read(0, tensor.readerRows, copy.data());
     bytes = copy.data();
   }
-  for (uint64_t i = 0; i < constant.count / format.blockWeights; ++i)
-    format.decodeBlock(bytes + i * format.blockBytes, out + i * format.blockWeights);
+  decodeBlocks(format, bytes, constant.count / format.blockWeights, out);
   for (uint64_t i = 0; i < constant.count; ++i)
     if (!std::isfinite(out[i]))
       return notFinite(tensors, constant.name, tensor);

@@ -124,6 +124,10 @@ struct BlockParts {
 void unpackBlock(const FormatSpec &format, const uint8_t *block, BlockParts &parts);
 void repackBlock(const FormatSpec &format, const BlockParts &parts, uint8_t *block);
 
+// The values of `blocks` blocks that follow each other, which decodeBlock gives
+// one by one: a model holds its float weights by the hundred million.
+void decodeBlocks(const FormatSpec &format, const uint8_t *bytes, int64_t blocks, float *out);
+
 float halfToFloat(uint16_t bits);
 uint16_t floatToHalf(float value); // round to nearest even
 

@@ -17,8 +17,7 @@ static double bitsOf(const FormatSpec &format, const TensorInfo &stored) {
 }
 
 static void decodeRow(const FormatSpec &format, const uint8_t *row, std::vector<float> &values) {
-  for (size_t k = 0; k < values.size(); k += format.blockWeights, row += format.blockBytes)
-    format.decodeBlock(row, &values[k]);
+  decodeBlocks(format, row, values.size() / format.blockWeights, values.data());
 }
 
 // Sum of the weights' relative squared errors, scaled to the whole matrix.

@@ -170,8 +170,7 @@ private:
       return makeError("{0}: the factors {1} are of type {2}, expected F32, F16 or BF16", name,
                        quote(factors.name), quote(factors.type));
     std::vector<float> values(factors.bytes.size() / type->blockBytes);
-    for (size_t i = 0; i < values.size(); ++i)
-      type->decodeBlock(factors.bytes.data() + i * type->blockBytes, &values[i]);
+    decodeBlocks(*type, factors.bytes.data(), values.size(), values.data());
     int64_t cols = made.shape[0], rows = int64_t(tensor.bytes.size()) / cols;
     ScaleBlock used = block;
     // One factor for the whole matrix.

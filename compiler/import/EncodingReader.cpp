@@ -6,7 +6,9 @@
 
 #include "llvm/Support/FormatVariadic.h"
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -26,7 +28,8 @@ public:
     std::vector<float> values(stored.cols());
     for (int64_t row = first; row < first + count; ++row) {
       stored.readRows(row, 1, bytes.data());
-      decode(bytes.data(), values.data());
+      decodeBlocks(*stored.format, bytes.data(), stored.cols() / stored.format->blockWeights,
+                   values.data());
       out = encode(row, values.data(), out);
     }
   }
@@ -48,12 +51,6 @@ public:
   }
 
 private:
-  void decode(const uint8_t *row, float *values) const {
-    const FormatSpec &from = *stored.format;
-    for (int64_t k = 0; k < stored.cols(); k += from.blockWeights, row += from.blockBytes)
-      from.decodeBlock(row, values + k);
-  }
-
   // Returns the end of what was written.
   uint8_t *encode(int64_t row, const float *values, uint8_t *out) const {
     const float *weights = nullptr;
@@ -62,11 +59,12 @@ private:
       weights = importance.data() + row / (stored.rows() / parts) * stored.cols();
     }
     for (int64_t k = 0; k < stored.cols(); k += format.blockWeights, out += format.blockBytes) {
-      bool finite = true, fits = true;
-      for (uint32_t i = 0; i < format.blockWeights; ++i) {
-        finite &= std::isfinite(values[k + i]);
-        fits &= !(std::abs(values[k + i]) > most);
-      }
+      // Bits without the sign are in the order of magnitudes.
+      int32_t largest = 0;
+      for (uint32_t i = 0; i < format.blockWeights; ++i)
+        largest = std::max(largest, std::bit_cast<int32_t>(values[k + i]) & 0x7fffffff);
+      bool finite = std::isfinite(std::bit_cast<float>(largest));
+      bool fits = std::bit_cast<float>(largest) <= most;
       if (finite && !fits)
         tooLarge = true;
       if (finite && fits)

@@ -331,9 +331,7 @@ llvm::Error FolderModel::addChanged(llvm::StringRef name, const TensorInfo &tens
   tensor.readRows(0, tensor.rows(), raw.data());
   auto floats = std::make_unique<std::vector<float>>(tensor.elements());
   const FormatSpec &format = *tensor.format;
-  for (size_t i = 0; i < floats->size() / format.blockWeights; ++i)
-    format.decodeBlock(raw.data() + i * format.blockBytes,
-                       floats->data() + i * format.blockWeights);
+  decodeBlocks(format, raw.data(), floats->size() / format.blockWeights, floats->data());
   for (float &value : *floats)
     value = change == Change::PlusOne ? 1.0f + value : -std::exp(value);
   TensorInfo info = tensor;

@@ -92,12 +92,12 @@ void EmbedTest::check(const FormatSpec &format, int64_t rows, int64_t cols, floa
 }
 
 TEST_P(EmbedTest, DecodesEveryFormat) {
-  for (const FormatSpec *format : allFormats())
+  for (const FormatSpec *format : formatsFor(target()))
     check(*format, 40, format->blockWeights == 256 ? 768 : 128, 1.0f);
 }
 
 TEST_P(EmbedTest, StopsAtTheEndOfARow) {
-  for (const FormatSpec *format : allFormats())
+  for (const FormatSpec *format : formatsFor(target()))
     check(*format, 17,
           format->blockWeights == 1    ? 96
           : format->blockWeights == 32 ? 96
@@ -106,7 +106,7 @@ TEST_P(EmbedTest, StopsAtTheEndOfARow) {
 }
 
 TEST_P(EmbedTest, Scales) {
-  for (const FormatSpec *format : allFormats())
+  for (const FormatSpec *format : formatsFor(target()))
     check(*format, 17, format->blockWeights == 256 ? 256 : 64, 12.5f);
 }
 

@@ -417,7 +417,7 @@ void ExpertsTest::checkSum(const FormatSpec &format, int64_t rows, bool biased, 
 }
 
 TEST_P(ExpertsTest, GatesInEveryFormat) {
-  for (const FormatSpec *format : allFormats())
+  for (const FormatSpec *format : formatsFor(target()))
     checkGate(*format, 32, false, false);
 }
 
@@ -429,7 +429,7 @@ TEST_P(ExpertsTest, GatesWithBiasesLimitsAndPartTiles) {
 }
 
 TEST_P(ExpertsTest, SumsInEveryFormat) {
-  for (const FormatSpec *format : allFormats())
+  for (const FormatSpec *format : formatsFor(target()))
     checkSum(*format, 32, false, true);
 }
 

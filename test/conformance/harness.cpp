@@ -4,6 +4,7 @@
 #include "test/conformance/harness.h"
 #include "dialects/pack/Pack.h"
 #include "dialects/plan/Plan.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "test/conformance/remote.h"
@@ -65,10 +66,12 @@ static bool isOfThisFamily(llvm::StringRef arch) {
 
 static bool isDevice(llvm::StringRef arch) { return arch == "nvptx64"; }
 
+bool everyCase() { return std::getenv("IZH_EVERY_CASE") != nullptr; }
+
 bool runsHere(const Target &target) {
   // Interpreting takes long, and GPUs of different age get the same arithmetic.
   if (isDevice(target.arch()))
-    return target.name() == "cuda:sm_90" || std::getenv("IZH_EVERY_DEVICE");
+    return target.name() == "cuda:sm_90" || everyCase();
   if (!isOfThisFamily(target.arch()))
     return hasRunner(target.arch());
   return (missingFeatures(target) & ~modelledFeatures()) == 0;
@@ -123,6 +126,11 @@ void Kernel::compile(Target &target, const std::string &text) {
   for (auto kernel : module->getOps<plan::KernelOp>())
     order.push_back(kernel.getSymName().str());
   ASSERT_EQ(order.size(), 1u) << "tests compile one kernel at a time";
+  // A warning says that the code is slower than it could be: see LoadOrder.h.
+  mlir::ScopedDiagnosticHandler handler(&context(), [&](mlir::Diagnostic &diagnostic) {
+    ADD_FAILURE() << diagnostic.str() << "\n" << text;
+    return mlir::success();
+  });
   ASSERT_TRUE(succeeded(target.lowerKernels(*module))) << text;
   if (isOfThisFamily(target.arch()) && missingFeatures(target))
     modelTiles(*module);

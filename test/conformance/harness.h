@@ -103,6 +103,9 @@ protected:
   void SetUp() override;
   Target &target();
 };
+// Whether IZH_EVERY_CASE asks for what usual runs leave out, as being much the
+// same as what they do.
+bool everyCase();
 std::vector<int> targetIndices();
 std::string targetName(const testing::TestParamInfo<int> &info);
 

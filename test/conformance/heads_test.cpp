@@ -54,7 +54,7 @@ void HeadsTest::checkMatmul(const FormatSpec &format, int64_t heads, int64_t row
 }
 
 TEST_P(HeadsTest, MultipliesEachHeadWithItsMatrix) {
-  for (const FormatSpec *format : allFormats()) {
+  for (const FormatSpec *format : formatsFor(target())) {
     SCOPED_TRACE(format->name.str());
     checkMatmul(*format, 3, 32);
   }

@@ -1,5 +1,6 @@
-// The check of LoadOrder.h over products of every target and weight format:
-// it has nothing to say, and it saw loads. Needs no machine of the target.
+// The check of LoadOrder.h over products of every target: it has nothing to say,
+// and it saw loads. Needs no machine of the target; where there is one, the other
+// tests fail at its warnings for all that they compile.
 
 #include "compiler/target/Target.h"
 #include "mlir/IR/Diagnostics.h"
@@ -47,6 +48,16 @@ int64_t loadsInOrder(Target &target, const std::string &text) {
 }
 
 // Threads of a GPU make one stream together; its assembler orders loads.
+// Formats whose weights are read in different ways.
+std::vector<const FormatSpec *> formatsWithStreams() {
+  if (everyCase())
+    return allFormats().vec();
+  std::vector<const FormatSpec *> formats;
+  for (llvm::StringRef name : {"f16", "q4_0", "q5_1", "q8_0", "q4_k", "q6_k", "iq2_s"})
+    formats.push_back(findFormat(name));
+  return formats;
+}
+
 std::vector<std::unique_ptr<Target>> targetsWithStreams() {
   auto targets = allTargets();
   llvm::erase_if(targets, [](const auto &target) { return target->arch() == "nvptx64"; });
@@ -55,7 +66,7 @@ std::vector<std::unique_ptr<Target>> targetsWithStreams() {
 
 TEST(LoadOrderTest, ProductsOfEveryFormatLoadWeightsInTheOrderOfAddresses) {
   for (const auto &target : targetsWithStreams())
-    for (const FormatSpec *format : allFormats()) {
+    for (const FormatSpec *format : formatsWithStreams()) {
       std::vector<pack::ActType> acts = {floatActs(kWide)};
       if (format->kind == ElementKind::Quantized)
         acts.push_back(actTypeFor({format}, kWide));

@@ -4,7 +4,6 @@
 
 #include "test/conformance/operands.h"
 #include <cmath>
-#include <set>
 
 using namespace izhc;
 using namespace izhc::conformance;
@@ -183,16 +182,6 @@ void MatmulTest::check(Case &c, pack::ActType type, int64_t most) {
   ASSERT_TRUE(same(run(kernel, c, act, 0, most, {0, c.units() / 2}), 0)) << "two calls";
 }
 
-// One format of each size of blocks: for what knows nothing else of formats.
-std::vector<const FormatSpec *> oneOfEachSize() {
-  std::set<uint32_t> sizes;
-  std::vector<const FormatSpec *> formats;
-  for (const FormatSpec *format : allFormats())
-    if (sizes.insert(format->blockWeights).second)
-      formats.push_back(format);
-  return formats;
-}
-
 // Widths: an odd number of blocks of 32, one unit, several units.
 void MatmulTest::checkFormat(const FormatSpec &format, bool exact, bool epilogues) {
   int64_t block = std::max<int64_t>(format.blockWeights, 32);
@@ -227,14 +216,14 @@ void MatmulTest::checkFormat(const FormatSpec &format, bool exact, bool epilogue
 }
 
 TEST_P(MatmulTest, MultipliesEveryFormatWithItsActivations) {
-  for (const FormatSpec *format : allFormats()) {
+  for (const FormatSpec *format : formatsFor(target())) {
     SCOPED_TRACE(format->name.str());
     checkFormat(*format, false, llvm::is_contained(oneOfEachSize(), format));
   }
 }
 
 TEST_P(MatmulTest, MultipliesQuantizedFormatsWithFloats) {
-  for (const FormatSpec *format : allFormats()) {
+  for (const FormatSpec *format : formatsFor(target())) {
     SCOPED_TRACE(format->name.str());
     if (format->kind == ElementKind::Quantized)
       checkFormat(*format, true, llvm::is_contained(oneOfEachSize(), format));
@@ -245,7 +234,7 @@ TEST_P(MatmulTest, TakesMatricesOfDifferentFormats) {
   for (uint32_t block : {1, 32, 64, 256}) {
     Case c{{}, Store, true};
     std::vector<const FormatSpec *> formats;
-    for (const FormatSpec *format : allFormats())
+    for (const FormatSpec *format : formatsFor(target()))
       if (format->blockWeights == block) {
         formats.push_back(format);
         c.add(*format, 24, 256);
@@ -271,7 +260,7 @@ TEST_P(MatmulTest, MultipliesManyTokensWithLongRows) {
 // values, whatever the blocks of the encodings are.
 TEST_P(MatmulTest, TakesBlocksOf256WithScalesOf32) {
   Case c;
-  for (const FormatSpec *format : allFormats())
+  for (const FormatSpec *format : formatsFor(target()))
     if (format->kind == ElementKind::Quantized)
       c.add(*format, 17, 512);
   check(c, widestActs(pack::ActKind::Block32, 512));

@@ -102,6 +102,20 @@ pack::ActType actTypeFor(const std::vector<const FormatSpec *> &formats, int64_t
                             std::vector<int64_t>(corr16.begin(), corr16.end()));
 }
 
+std::vector<const FormatSpec *> oneOfEachSize() {
+  std::set<uint32_t> sizes;
+  std::vector<const FormatSpec *> formats;
+  for (const FormatSpec *format : allFormats())
+    if (sizes.insert(format->blockWeights).second)
+      formats.push_back(format);
+  return formats;
+}
+
+std::vector<const FormatSpec *> formatsFor(const Target &target) {
+  bool sameCode = llvm::is_contained({"avx512bf16", "avx512fp16", "amx"}, target.name());
+  return sameCode && !everyCase() ? oneOfEachSize() : allFormats().vec();
+}
+
 pack::ActType floatActs(int64_t width) { return actTypeFor({}, width); }
 
 pack::ActType widestActs(pack::ActKind kind, int64_t width) {

@@ -14,6 +14,12 @@ namespace izhc::conformance {
 // a small number, in place of the one that `parts` holds.
 void randomScales(const FormatSpec &format, Random &random, BlockParts &parts);
 
+// One format of each size of blocks: for what knows nothing else of formats.
+std::vector<const FormatSpec *> oneOfEachSize();
+// The formats that a test of each goes through: all, but of those targets that
+// read weights with the very code of another, as x86's later extensions do.
+std::vector<const FormatSpec *> formatsFor(const Target &target);
+
 struct Matrix {
   Matrix(const FormatSpec &format, int64_t rows, int64_t cols, uint64_t seed);
   // A matrix of float32 with the values given.

@@ -144,8 +144,7 @@ std::vector<float> ModelBuilder::readVector(const llvm::Twine &name, int64_t cou
   // A vector is one row.
   std::vector<uint8_t> bytes((*tensor)->rowBytes());
   (*tensor)->readRows(0, 1, bytes.data());
-  for (int64_t i = 0; i < count; ++i)
-    format.decodeBlock(bytes.data() + i * format.blockBytes, &values[i]);
+  decodeBlocks(format, bytes.data(), count, values.data());
   return values;
 }
 

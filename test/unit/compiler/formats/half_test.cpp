@@ -26,6 +26,17 @@ TEST(HalfTest, EveryHalfHasTheValueOfItsDefinition) {
   }
 }
 
+TEST(HalfTest, RowsHoldTheSameBits) {
+  std::vector<uint16_t> halves(1 << 16);
+  std::iota(halves.begin(), halves.end(), 0);
+  std::vector<float> values(halves.size());
+  decodeBlocks(*findFormat("f16"), reinterpret_cast<const uint8_t *>(halves.data()), halves.size(),
+               values.data());
+  for (size_t bits = 0; bits < halves.size(); ++bits)
+    ASSERT_EQ(std::bit_cast<uint32_t>(values[bits]), std::bit_cast<uint32_t>(halfToFloat(bits)))
+        << bits;
+}
+
 TEST(HalfTest, EveryHalfSurvivesTheRoundTrip) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     if (std::isnan(halfToFloat(static_cast<uint16_t>(bits))))
