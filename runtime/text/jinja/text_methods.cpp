@@ -49,7 +49,7 @@ Value change_case(Machine& machine, Text text, Text name) {
   }
   const bool title = name == Text("title"), swap = name == Text("swapcase");
   bool begins = true;
-  for (uint32_t at = 0; at < text.size && machine.charge(1);) {
+  for (uint32_t at = 0; at < text.size && machine.charge(character_bytes(text.data[at]));) {
     const uint32_t c = character_at(text, at);
     LetterCase to = begins ? LetterCase::kTitle : LetterCase::kLower;
     if (swap) to = is_lower_case(c) ? LetterCase::kUpper : LetterCase::kLower;

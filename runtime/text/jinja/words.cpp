@@ -39,7 +39,9 @@ void add_in_case(Text text, uint32_t at, LetterCase to, Builder* out) {
 }
 
 void add_in_case(Machine& machine, Text text, LetterCase to, Builder* out) {
-  for (uint32_t at = 0; at < text.size && machine.charge(1); at += character_bytes(text.data[at])) {
+  for (uint32_t at = 0, bytes; at < text.size; at += bytes) {
+    bytes = character_bytes(text.data[at]);
+    if (!machine.charge(bytes)) return;
     add_in_case(text, at, to, out);
   }
 }
