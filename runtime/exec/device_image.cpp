@@ -130,7 +130,13 @@ izh_status check_one_row(const izh_model& model, uint64_t first, size_t number, 
     return damaged(model, "an unknown form of a dispatch", error);
   }
   if (form.skipped) return IZH_OK;
-  if (form.units == 0 || form.units > kMaxBlocks) {
+  if (form.extent >= kExtents || (form.at_once != 0 && form.extent != uint32_t(Extent::Fixed))) {
+    return damaged(model, "an unknown form of a dispatch", error);
+  }
+  // No count of a step is larger than these together.
+  const PlanFacts& plan = root.plan;
+  const uint64_t most = form.extent == 0 ? 1 : uint64_t{plan.max_tokens} + plan.max_partials;
+  if (form.units == 0 || form.units > kMaxBlocks / most) {
     return damaged(model, "a form of an impossible number of blocks", error);
   }
   uint64_t bindings = root.dispatches[number].binding_count;
@@ -162,7 +168,8 @@ izh_status find_one_rows(const izh_model& model, uint64_t first, DeviceImage* im
            form.skipped != 0,
            {},
            form.prologue,
-           blocks_of(form, device_info(model.device).multiprocessors)};
+           blocks_of(form, device_info(model.device).multiprocessors),
+           static_cast<Extent>(form.extent)};
     schema::DeviceKernel record;
     if (form.rows == 0 || out.skipped || !section.read(form.kernel, &record)) continue;
     out.kernel.threads = record.threads;
@@ -196,6 +203,7 @@ izh_status make(const izh_model& model, DeviceImage* image, izh_error* error) {
   IZH_TRY(device_load(model.device, section.data + code.text_offset, model.path.data(),
                       &image->code, error));
   image->overlaps = code.overlaps != 0;
+  image->scratch_bytes = code.scratch_bytes;
   IZH_TRY(find_kernels(model, image, error));
   IZH_TRY(find_best(model, code.best_offset, image, error));
   IZH_TRY(find_one_rows(model, code.one_rows_offset, image, error));
@@ -212,7 +220,11 @@ izh_status device_code_check(const izh_model& model, izh_error* error) {
   if (!section.read(0, &code) || !section.has_string(code.text_offset)) {
     return damaged(model, "no text", error);
   }
-  IZH_TRY(check_kernel(model, code.best_offset, 0, error));
+  if (code.scratch_bytes > schema::kMaxScratchBytes) {
+    return damaged(model, "an impossible need of memory", error);
+  }
+  // Its four arguments are counted as one before the three that others end with.
+  IZH_TRY(check_kernel(model, code.best_offset, 1, error));
   for (size_t i = 0; i < root.dispatches.size(); ++i) {
     const DispatchFacts& dispatch = root.dispatches[i];
     IZH_TRY(check_kernel(model, entry_of(root, model.variant, dispatch.kernel),

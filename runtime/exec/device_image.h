@@ -25,7 +25,8 @@ struct OneRow {
   bool skipped;
   DeviceKernel kernel;
   uint32_t prologue;  // dispatch number plus 1; 0: none
-  uint32_t blocks;    // that are launched
+  uint32_t blocks;    // that are launched, for each that `extent` counts
+  Extent extent;
 };
 
 struct DeviceImage {
@@ -35,6 +36,7 @@ struct DeviceImage {
   Array<DeviceKernel> kernels;  // as in the plan
   Array<OneRow> one_rows;       // of each dispatch, or none at all
   DeviceKernel best = {};       // of rows of logits
+  uint64_t scratch_bytes = 0;   // of kernels for one row
   bool overlaps = false;        // launches may begin before those before them end
 };
 

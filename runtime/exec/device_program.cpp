@@ -24,7 +24,8 @@ struct Launch {
   Call call;
   Call one_row;             // where the count of `rows` is 1
   Extent rows;              // Fixed: there is no such form
-  uint64_t one_row_blocks;  // 0: nothing is launched then
+  uint64_t one_row_blocks;  // for each of that extent; 0: nothing is launched then
+  Extent one_row_extent;
   uint64_t units_each;
   Extent extent;
   bool only_logits;
@@ -32,12 +33,19 @@ struct Launch {
 
 }  // namespace
 
+// What a step launches depends on this.
+struct Work {
+  StepCounts counts;
+  uint32_t chooses;  // not 0: the largest logits are looked for
+};
+
 struct DeviceProgram {
   const izh_model* model = nullptr;
   Device* device = nullptr;
   DeviceAddress arena = 0;
-  DeviceAddress inputs = 0;  // the counts lie behind the arrays
+  DeviceAddress inputs = 0;  // the counts lie behind the arrays, then scratch memory
   DeviceAddress best = 0;    // an int32 for each row of outputs
+  DeviceAddress best_scratch = 0;
   DeviceKernel best_kernel = {};
   Array<DeviceAddress> pools;
   Array<Launch> launches;
@@ -45,8 +53,8 @@ struct DeviceProgram {
   Array<void*> arguments;  // their addresses
   bool overlaps = false;
   void* host_inputs = nullptr;
-  uint64_t input_bytes = 0;  // of the arrays
-  StepCounts recorded = {};  // of the graph, or of the last step
+  uint64_t input_bytes = 0;  // of the arrays, a multiple of 16
+  Work recorded = {};        // of the graph, or of the last step
   DeviceGraph* graph = nullptr;
 };
 
@@ -73,15 +81,19 @@ uint64_t address_of(const DeviceProgram& program, const DeviceImage& image,
   return 0;
 }
 
-izh_status take_memory(DeviceProgram* program, const DeviceSizes& sizes, izh_error* error) {
+izh_status take_memory(DeviceProgram* program, const DeviceSizes& sizes, uint64_t scratch,
+                       izh_error* error) {
   Device* device = program->device;
   const Root& root = program->model->image.root;
-  program->input_bytes = sizes.inputs;
-  const uint64_t bytes = sizes.inputs + sizeof(int64_t) * kExtents;
+  program->input_bytes = (sizes.inputs + 15) / 16 * 16;
+  const uint64_t bytes = program->input_bytes + schema::kScratchOffset;
+  static_assert(sizeof(int64_t) * kExtents <= schema::kScratchOffset);
   IZH_TRY(device_alloc(device, sizes.arena, "the buffers", &program->arena, error));
-  IZH_TRY(device_alloc(device, bytes, "the inputs", &program->inputs, error));
+  IZH_TRY(device_alloc(device, bytes + scratch, "the inputs", &program->inputs, error));
   IZH_TRY(device_alloc(device, sizeof(int32_t) * root.plan.max_outputs, "the choices",
                        &program->best, error));
+  IZH_TRY(device_alloc(device, schema::kBestScratchBytes * root.plan.max_outputs, "the choices",
+                       &program->best_scratch, error));
   IZH_TRY(device_host_alloc(device, bytes, &program->host_inputs, error));
   if (!program->pools.reserve(root.states.size())) return no_memory(error);
   for (size_t i = 0; i < root.states.size(); ++i) {
@@ -149,6 +161,7 @@ izh_status bind(DeviceProgram* program, const DeviceImage& image, const DeviceSi
       const OneRow& form = image.one_rows[i];
       launch.rows = form.rows;
       launch.one_row_blocks = form.skipped ? 0 : form.blocks;
+      launch.one_row_extent = form.extent;
       launch.one_row = binder.call(form.kernel, i, form.prologue);
     }
     launch.units_each = facts.units;
@@ -177,7 +190,8 @@ Blocks blocks_of(const Launch& launch, const int64_t* counts) {
                    launch.units_each * count_of(launch.extent)};
   if (launch.rows != Extent::Fixed && count_of(launch.rows) == 1) {
     const DeviceKernel& one = launch.one_row.kernel;
-    blocks = {&launch.one_row, one.function, one.threads, launch.one_row_blocks};
+    blocks = {&launch.one_row, one.function, one.threads,
+              launch.one_row_blocks * count_of(launch.one_row_extent)};
   }
   for (uint32_t i = 0; i < kernel.form_count; ++i) {
     const DeviceKernel::Form& form = kernel.forms[i];
@@ -203,19 +217,35 @@ izh_status launch_all(DeviceProgram* program, const int64_t* counts, izh_error* 
   return IZH_OK;
 }
 
+izh_status launch_best(DeviceProgram* program, uint32_t rows, izh_error* error) {
+  const Root& root = program->model->image.root;
+  uint64_t logits = program->arena + root.plan.logits_offset, vocabulary = root.model.vocabulary;
+  void* arguments[] = {&logits, &program->best, &vocabulary, &program->best_scratch};
+  const DeviceKernel& kernel = program->best_kernel;
+  return device_launch(program->device, kernel.function, rows * schema::kBestBlocks, kernel.threads,
+                       program->overlaps, arguments, error);
+}
+
+izh_status give(DeviceProgram* program, const Work& work, const int64_t* counts, izh_error* error) {
+  const uint64_t bytes = program->input_bytes + sizeof(int64_t) * kExtents;
+  IZH_TRY(device_send(program->device, program->inputs, program->host_inputs, bytes, error));
+  IZH_TRY(launch_all(program, counts, error));
+  return work.chooses ? launch_best(program, work.counts.outputs, error) : IZH_OK;
+}
+
 // A step whose counts are those of the step before is likely to come many times.
-izh_status launch_or_replay(DeviceProgram* program, const StepCounts& step, const int64_t* counts,
-                            izh_error* error) {
-  const bool again = memcmp(&program->recorded, &step, sizeof(step)) == 0;
+izh_status give_or_replay(DeviceProgram* program, const Work& work, const int64_t* counts,
+                          izh_error* error) {
+  const bool again = memcmp(&program->recorded, &work, sizeof(work)) == 0;
   if (!again) {
     device_forget(program->device, program->graph);
     program->graph = nullptr;
-    program->recorded = step;
-    return launch_all(program, counts, error);
+    program->recorded = work;
+    return give(program, work, counts, error);
   }
   if (!program->graph) {
     IZH_TRY(device_record(program->device, error));
-    const izh_status launched = launch_all(program, counts, error);
+    const izh_status launched = give(program, work, counts, error);
     // Recording ends in any case; the first failure is the one to tell.
     izh_error second;
     const izh_status ended =
@@ -237,7 +267,7 @@ izh_status device_program_create(const izh_model& model, const DeviceSizes& size
   if (!program) return no_memory(error);
   program->model = &model;
   program->device = model.device;
-  izh_status status = take_memory(program, sizes, error);
+  izh_status status = take_memory(program, sizes, image->scratch_bytes, error);
   if (status == IZH_OK) status = bind(program, *image, sizes, error);
   if (status == IZH_OK) status = device_wait(program->device, error);
   if (status != IZH_OK) {
@@ -260,6 +290,7 @@ void device_program_destroy(DeviceProgram* program) {
   device_free(device, program->arena);
   device_free(device, program->inputs);
   device_free(device, program->best);
+  device_free(device, program->best_scratch);
   device_host_free(device, program->host_inputs);
   heap_destroy(program);
 }
@@ -273,19 +304,15 @@ izh_status device_program_run(DeviceProgram* program, const StepCounts& step, fl
                                     step.tiles, step.merges, step.sequences};
   char* host = static_cast<char*>(program->host_inputs);
   memcpy(host + program->input_bytes, counts + 1, sizeof(counts) - sizeof(counts[0]));
+  const Work work = {step, !logits && step.outputs != 0};
   IZH_TRY(device_begin(device, error));
-  IZH_TRY(device_send(device, program->inputs, host, program->input_bytes + sizeof(counts), error));
-  IZH_TRY(launch_or_replay(program, step, counts, error));
+  IZH_TRY(give_or_replay(program, work, counts, error));
   if (step.outputs == 0) return device_wait(device, error);
-  const Root& root = program->model->image.root;
-  uint64_t rows = program->arena + root.plan.logits_offset, vocabulary = root.model.vocabulary;
   if (logits) {
-    const uint64_t bytes = step.outputs * vocabulary * sizeof(float);
-    return device_download(device, logits, rows, bytes, error);
+    const Root& root = program->model->image.root;
+    const uint64_t bytes = uint64_t{step.outputs} * root.model.vocabulary * sizeof(float);
+    return device_download(device, logits, program->arena + root.plan.logits_offset, bytes, error);
   }
-  void* arguments[] = {&rows, &program->best, &vocabulary};
-  IZH_TRY(device_launch(device, program->best_kernel.function, step.outputs,
-                        program->best_kernel.threads, /*overlaps=*/false, arguments, error));
   return device_download(device, best, program->best, step.outputs * sizeof(int32_t), error);
 }
 

@@ -14,8 +14,8 @@
 // to the bit and the same arguments but for their units (form_units).
 //
 // A step may have one row of activations, as those that generate text have. Then
-// a dispatch may have another form: a kernel that does the work of another
-// dispatch before its own, or nothing, where its readers do its work.
+// a dispatch may have another form: a kernel that does the work of other
+// dispatches beside its own, or nothing, where others do its work.
 
 #pragma once
 
@@ -32,11 +32,22 @@ struct DeviceCode {
   // launched to begin while that still runs.
   uint32_t overlaps;
   // Of the DeviceKernel for choices: it takes the address of rows of logits, where
-  // an int32 for each goes, and how many floats a row has, and is launched with a
-  // block for each. What goes there is the number of the largest logit, of equal
-  // ones the first, or -1 where one is not below infinity.
+  // an int32 for each goes, how many floats a row has, and the address of
+  // kBestScratchBytes for each row that are zeroes at first, and is launched with
+  // kBestBlocks for each. What goes there is the number of the largest logit, of
+  // equal ones the first, or -1 where one is not below infinity.
   uint32_t best_offset;
+  // Memory that kernels of OneRowForm share, from kScratchOffset behind `params` on:
+  // the device's alone, zeroes before the first of them, one at a time.
+  uint64_t scratch_bytes;
 };
+
+constexpr uint32_t kBestBlocks = 32;
+constexpr uint64_t kBestScratchBytes = 512;
+
+// A multiple of 16, as the address of `params` is.
+constexpr uint64_t kScratchOffset = 64;
+constexpr uint64_t kMaxScratchBytes = uint64_t{64} << 20;
 
 struct DeviceKernel {
   uint32_t name_offset;
@@ -80,12 +91,13 @@ struct OneRowForm {
   // those of dispatch number `prologue` - 1 if that isn't 0.
   uint32_t kernel;
   uint32_t prologue;
-  uint32_t units;
+  uint32_t units;  // for each that `extent` counts
   // Blocks that a multiprocessor has at a time, where blocks take units in turn (the
   // number of blocks apart) and there need not be more; 0: a block for each unit.
   uint32_t at_once;
+  uint32_t extent;  // of artifact.fbs; with at_once: fixed
 };
-static_assert(sizeof(DeviceCode) == 32 && sizeof(DeviceKernel) == 16 && sizeof(DeviceForm) == 24 &&
-              sizeof(OneRowForm) == 24);
+static_assert(sizeof(DeviceCode) == 40 && sizeof(DeviceKernel) == 16 && sizeof(DeviceForm) == 24 &&
+              sizeof(OneRowForm) == 28);
 
 }  // namespace izh::schema

@@ -27,6 +27,10 @@ MODELS = {
 }
 
 
+# Heads whose keys and values one row reads ahead.
+SPANS = ["--arch=qwen3", "--kind=q4_0", "--layers=1"]
+
+
 class Gpu:
     """Runs izh-rt with the driver that the tests bring, or with the machine's."""
 
@@ -84,6 +88,17 @@ def invariance(tools, options):
     for chunk in (1, 4):
         other = gpu.logits(case.artifact, case.ids, "--chunk", chunk)
         expect(np.array_equal(base.view(np.uint32), other.view(np.uint32)), f"chunks of {chunk} differ")
+
+
+def spans(tools, options):
+    """A step of one row whose keys fill more than a span of attention gives the bits of a step of many."""
+    case = Case(tools, options, TOKENS, [TARGETS])
+    gpu = Gpu(tools)
+    ids = ids_of(261, len(case.model.weights["token_embd.weight"]))
+    for variant in ("cuda:sm_80", "cuda:sm_90"):
+        base = gpu.logits(case.artifact, ids, "--variant", variant)
+        last = gpu.logits(case.artifact, ids, "--variant", variant, "--chunk", 260)
+        expect(np.array_equal(base.view(np.uint32), last.view(np.uint32)), f"the last row differs on {variant}")
 
 
 def choice(tools, options):
@@ -154,6 +169,7 @@ def run(suite, tools):
         suite.run(f"gpu {name}", accuracy, tools, options)
     small = MODELS["blocks of 32"]
     suite.run("gpu invariance", invariance, tools, MODELS["K-quants"])
+    suite.run("gpu spans", spans, tools, SPANS)
     suite.run("gpu choice of variants", choice, tools, small)
     suite.run("gpu refusals", refusals, tools, small)
     suite.run("gpu beside processors", beside_processors, tools, small)

@@ -81,9 +81,11 @@ const std::map<std::string, Op, std::less<>> kOps = {{"mov", Op::Mov},
                                                      {"lop3", Op::Lop3},
                                                      {"bfi", Op::BitInsert},
                                                      {"pragma", Op::Nop},
+                                                     {"cp", Op::Nop}, // a prefetch
                                                      {"griddepcontrol", Op::AwaitGrid},
                                                      {"ldmatrix", Op::LoadMatrices},
-                                                     {"mma", Op::MultiplyMatrices}};
+                                                     {"mma", Op::MultiplyMatrices},
+                                                     {"atom", Op::AtomicAdd}};
 
 const std::map<std::string, Test, std::less<>> kTests = {
     {"eq", Test::Eq},   {"ne", Test::Ne},   {"lt", Test::Lt},   {"le", Test::Le},
@@ -324,6 +326,10 @@ private:
     }
     if (one->op == Op::MultiplyMatrices)
       return matrices(words, rest, one);
+    if (words[0] == "cp") {
+      const std::vector<std::string> prefetch = {"cp", "async", "bulk", "prefetch", "L2", "global"};
+      return words == prefetch || fail("'" + one->text + "' is not known");
+    }
     bool has_type = false, warp = false, param = false;
     for (size_t i = 1; i < words.size(); ++i) {
       const std::string &word = words[i];
@@ -360,6 +366,8 @@ private:
         warp = true;
       } else if (word == "param") {
         param = true;
+      } else if (word == "add" && one->op == Op::AtomicAdd) {
+        // The only one that there is.
       } else if (!known_modifier(word)) {
         return fail("'." + word + "' of '" + one->text + "' is not known");
       }
@@ -400,7 +408,10 @@ private:
                               "l",
                               "r",
                               "m8n8",
-                              "x4"})
+                              "x4",
+                              "relaxed",
+                              "acq_rel",
+                              "gpu"})
       if (word == known)
         return true;
     return false;
@@ -495,7 +506,10 @@ private:
         return true; // a shuffle's mask
       one->a[number++] = operand(text);
     }
-    if (one->op == Op::Load || one->op == Op::LoadMatrices)
+    // Where both are operands, the address is the first.
+    if (one->op == Op::AtomicAdd)
+      one->a[1] = one->a[0];
+    if (one->op == Op::Load || one->op == Op::LoadMatrices || one->op == Op::AtomicAdd)
       one->a[0] = one->a[3];
     return true;
   }

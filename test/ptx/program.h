@@ -19,6 +19,7 @@ enum class Op : uint8_t {
   Load,
   LoadParam,
   Store,
+  AtomicAdd,
   Add,
   Sub,
   Mul,

@@ -561,6 +561,10 @@ private:
         continue;
       }
       memcpy(&value, memory + i * bytes, bytes);
+      if (one.op == Op::AtomicAdd) {
+        const uint64_t sum = value + thread.slots[one.a[1]];
+        memcpy(memory, &sum, bytes);
+      }
       thread.slots[one.to[i]] =
           is_signed(one.type) ? static_cast<uint64_t>(extend(value, bytes)) : value;
     }
@@ -601,6 +605,7 @@ private:
         return true;
       case Op::Load:
       case Op::Store:
+      case Op::AtomicAdd:
         if (!access(thread, one))
           return false;
         break;

@@ -2,6 +2,7 @@
 // share a key head, span by span. Threads have a key each while scores are made,
 // and a column of some of the keys while values are added.
 
+#include "targets/cuda/codegen/AttentionRow.h"
 #include "targets/cuda/codegen/AttentionSums.h"
 #include "targets/cuda/codegen/Cache.h"
 #include "targets/cuda/codegen/Lowering.h"
@@ -423,6 +424,10 @@ struct AttentionEmitter {
 } // namespace
 
 LogicalResult emitAttention(Block &block, pack::AttentionOp op) {
+  if (block.oneRow) {
+    attention_row::emit(block, op);
+    return success();
+  }
   KernelBuilder &k = block.k;
   AttentionEmitter emitter(block, op);
   int64_t kvHeads = emitter.cache.type.getHeads(), group = op.getHeads() / kvHeads;

@@ -1,7 +1,9 @@
-// Threads look at every kBestThreads-th logit, then lanes and warps compare.
+// Blocks share a row: their threads look at every kBestThreads-th logit of a piece,
+// then lanes and warps compare, and in the block that ends last what all found.
 
 #include "targets/cuda/codegen/Best.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "runtime/schema/device_code.h"
 #include "targets/cuda/codegen/Block.h"
 #include <limits>
 
@@ -31,7 +33,8 @@ struct Search {
             k.orBits(a.bad, b.bad)};
   }
 
-  Candidate ofThread(Value row, Value count) {
+  // Of the logits first .. end of a row.
+  Candidate ofThread(Value row, Value first, Value end) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     constexpr int64_t kTogether = 4;
     Value zero = k.zero(k.i32()), one = k.constInt(k.i32(), 1);
@@ -39,11 +42,11 @@ struct Search {
     Candidate none = {k.constFloat(k.f32(), -kInfinity), zero, zero};
     Value step = k.constI64(kTogether * kBestThreads);
     return Candidate::of(
-        k.loop(block.thread, count, step, none.values(), [&](Value i, ArrayRef<Value> carried) {
+        k.loop(k.add(first, block.thread), end, step, none.values(), [&](Value i, auto carried) {
           Candidate best = Candidate::of(carried);
           // The last again where there are no more; it wins over nothing.
           for (int64_t j = 0; j < kTogether; ++j) {
-            Value at = k.min(k.add(i, j * kBestThreads), k.add(count, -1));
+            Value at = k.min(k.add(i, j * kBestThreads), k.add(end, -1));
             Value logit = loadFloat(k, row, at);
             Value bad = k.select(k.less(logit, infinity), zero, one);
             best = better(best, {logit, k.truncate(at, k.i32()), bad});
@@ -59,8 +62,9 @@ struct Search {
     return best;
   }
 
-  void emit(Value row, Value count, Value into) {
-    Candidate best = overWarp(ofThread(row, count));
+  // In every thread.
+  Candidate ofBlock(Candidate best) {
+    best = overWarp(best);
     Value shared = block.shared(3 * 4 * block.warps());
     auto place = [&](int64_t field, Value warp) {
       return k.at(shared, k.mul(k.add(warp, field * block.warps()), 4));
@@ -71,12 +75,42 @@ struct Search {
     });
     block.barrier();
     Value warp = k.min(block.lane, k.constI64(block.warps() - 1));
-    best = overWarp({k.load(k.f32(), place(0, warp), 4), k.load(k.i32(), place(1, warp), 4),
+    return overWarp({k.load(k.f32(), place(0, warp), 4), k.load(k.i32(), place(1, warp), 4),
                      k.load(k.i32(), place(2, warp), 4)});
-    Value isGood = k.equal(best.bad, k.zero(k.i32()));
-    Value result = k.select(isGood, best.number, k.constInt(k.i32(), -1));
-    k.ifThen(k.equal(block.thread, k.constI64(0)), [&] { k.store(result, into, 4); });
   }
+
+  // `scratch`: of the row: how many blocks have ended, and what each found.
+  void emit(Value row, Value count, Value into, Value scratch) {
+    static_assert(kBlocks == kWarp && kFound + 3 * 4 * kBlocks <= izh::schema::kBestScratchBytes);
+    Value number = k.rem(block.unit, kBlocks), each = k.div(k.add(count, kBlocks - 1), kBlocks);
+    Value first = k.mul(number, each);
+    Candidate best = ofBlock(ofThread(row, first, k.min(k.add(first, each), count)));
+    auto place = [&](int64_t field, Value number) {
+      return k.at(scratch, k.add(k.mul(k.add(number, field * kBlocks), 4), kFound));
+    };
+    Value shared = block.shared(4), isOne = k.equal(block.thread, k.constI64(0));
+    k.ifThen(isOne, [&] {
+      for (auto [field, value] : llvm::enumerate(best.values()))
+        k.store(value, place(int64_t(field), number), 4);
+      k.store(block.countUp(scratch), shared, 4);
+    });
+    block.barrier();
+    Value isLast = k.equal(k.load(k.i32(), shared, 4), k.constInt(k.i32(), kBlocks - 1));
+    k.ifThen(k.andBits(isLast, k.equal(block.warp, k.constI64(0))), [&] {
+      auto word = [&](int64_t field) { return block.loadCoherent(place(field, block.lane)); };
+      Candidate all = overWarp({k.bitcast(word(0), k.f32()), word(1), word(2)});
+      Value isGood = k.equal(all.bad, k.zero(k.i32()));
+      Value result = k.select(isGood, all.number, k.constInt(k.i32(), -1));
+      k.ifThen(isOne, [&] {
+        k.store(result, into, 4);
+        k.store(k.zero(k.i32()), scratch, 4);
+      });
+    });
+  }
+
+  static constexpr int64_t kBlocks = izh::schema::kBestBlocks;
+  // Where in the scratch memory the fields are, of all blocks one after the other.
+  static constexpr int64_t kFound = 16;
 };
 
 } // namespace
@@ -85,7 +119,7 @@ void addBest(ModuleOp module, bool overlaps) {
   auto builder = OpBuilder::atBlockEnd(module.getBody());
   Location loc = module.getLoc();
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  auto type = builder.getFunctionType({pointer, pointer, builder.getI64Type()}, {});
+  auto type = builder.getFunctionType({pointer, pointer, builder.getI64Type(), pointer}, {});
   auto function = func::FuncOp::create(builder, loc, kBestKernel, type);
   mlir::Block *entry = function.addEntryBlock();
   builder.setInsertionPointToStart(entry);
@@ -93,8 +127,10 @@ void addBest(ModuleOp module, bool overlaps) {
   Value zero = k.constI64(0), count = entry->getArgument(2);
   Block block(KernelFrameBase{k, zero, zero, {}, {}, {}, {}}, kBestThreads, overlaps);
   block.awaitInputs();
-  Value row = k.at(entry->getArgument(0), k.mul(k.mul(block.unit, count), 4));
-  Search{block, k}.emit(row, count, k.at(entry->getArgument(1), k.mul(block.unit, 4)));
+  Value number = k.div(block.unit, izh::schema::kBestBlocks);
+  Value row = k.at(entry->getArgument(0), k.mul(k.mul(number, count), 4));
+  Value scratch = k.at(entry->getArgument(3), k.mul(number, izh::schema::kBestScratchBytes));
+  Search{block, k}.emit(row, count, k.at(entry->getArgument(1), k.mul(number, 4)), scratch);
   builder.setInsertionPointToEnd(&function.getBody().front());
   func::ReturnOp::create(builder, loc);
 }

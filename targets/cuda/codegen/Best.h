@@ -10,9 +10,7 @@ namespace izhc::cuda {
 constexpr llvm::StringLiteral kBestKernel = "izh_best";
 constexpr int64_t kBestThreads = 1024;
 
-// Adds it to `module`: a block for each row takes the address of the rows, where
-// an int32 of each goes, and how many floats a row has. It is the number of the
-// largest, of equal ones the first, or -1 where one is not below infinity.
+// Adds it to `module`; runtime/schema/device_code.h says what it takes and does.
 void addBest(mlir::ModuleOp module, bool overlaps);
 
 } // namespace izhc::cuda

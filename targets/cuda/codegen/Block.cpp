@@ -90,6 +90,21 @@ Block::Values Block::fetch(Value pointer, int64_t words) {
   return all;
 }
 
+Value Block::loadCoherent(Value pointer) {
+  return assembly(k, k.i32(), "ld.relaxed.gpu.global.b32 $0, [$1];", "=r,l,~{memory}", {pointer});
+}
+
+Value Block::countUp(Value pointer) {
+  return assembly(k, k.i32(), "atom.add.acq_rel.gpu.global.u32 $0, [$1], 1;", "=r,l,~{memory}",
+                  {pointer});
+}
+
+void Block::prefetch(Value pointer, int64_t bytes) {
+  if (overlaps)
+    assembly(k, {}, "cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r",
+             {pointer, k.constInt(k.i32(), bytes)});
+}
+
 void Block::barrier() { call("llvm.nvvm.barrier.cta.sync.aligned.all", {k.constInt(k.i32(), 0)}); }
 void Block::syncWarp() { call("llvm.nvvm.bar.warp.sync", {k.constInt(k.i32(), -1)}); }
 

@@ -28,6 +28,9 @@ struct Block : KernelFrameBase {
   // All i64; of the thread in the block, the lane in its warp, the warp.
   Value thread, lane, warp;
   Value unit; // the same for all threads
+  // Of kernels for steps of one row: memory that no other kernel is using, and that
+  // was zero before the first.
+  Value scratch;
 
   // Before this, what earlier kernels write must not be read, and nothing be
   // written. All threads have to call it; more than once is allowed.
@@ -42,6 +45,11 @@ struct Block : KernelFrameBase {
   // Leaves the only record of activations where the op finds it; null: it is
   // there.
   std::function<void()> prologue;
+  // Of attention in a step of one row: the `matmul_heads` before it, whose products
+  // are as they are multiplied (PairProducts.h), and what finds its operands; null:
+  // it is done.
+  pack::MatmulHeadsOp heads;
+  Block *headsBlock = nullptr;
 
   // Rows of activations that an op with this row set has.
   Value rowCount(pack::RowSet set) { return oneRow ? k.constI64(1) : rows(set); }
@@ -49,6 +57,18 @@ struct Block : KernelFrameBase {
   // 1, 2 or 4 words of 32 bits of what no kernel writes, loaded where this
   // stands in the program: assemblers move other loads to where they are used.
   Values fetch(Value pointer, int64_t words);
+
+  // 32 bits of what blocks that run beside this one may have written, seen by this
+  // thread or by one that it has met since.
+  Value loadCoherent(Value pointer);
+  // Adds 1 to the i32 at `pointer` and gives what was there. What the threads that
+  // this one has met had written is then seen by whoever counts later, and by those
+  // that it meets.
+  Value countUp(Value pointer);
+
+  // Begins to bring memory nearer, so that loads of it later wait less; `pointer` and
+  // `bytes` are multiples of 16. Does nothing on GPUs before Hopper.
+  void prefetch(Value pointer, int64_t bytes);
 
   // Memory that all threads of the block share, aligned to 16 bytes.
   Value shared(int64_t bytes);

@@ -80,7 +80,7 @@ void HeadFinish::storeQuery(Value values, Value token, Value number) {
   block.forLanes(dim, [&](Value i) { storeFloat(k, cache.turned(values, dim, i), to, i); });
 }
 
-void HeadFinish::finish(size_t matrix, Value number, Value token, Value values) {
+void HeadFinish::transform(size_t matrix, Value number, Value token, Value values) {
   if (!op.getBiases().empty()) {
     Value bias = k.at(block.address(op.getBiases()[matrix]), k.mul(number, 4 * dim));
     block.forLanes(dim, [&](Value i) {
@@ -92,6 +92,10 @@ void HeadFinish::finish(size_t matrix, Value number, Value token, Value values) 
     normalize(values, block.address(norm));
   if (matrix < 2 && op.getRope() != pack::RopeStyle::None)
     rotate(values, token);
+}
+
+void HeadFinish::finish(size_t matrix, Value number, Value token, Value values) {
+  transform(matrix, number, token, values);
   if (matrix == 0)
     storeQuery(values, token, number);
   else

@@ -20,6 +20,8 @@ public:
   // Head `number` of matrix `matrix` for `token`; `values`: its products in
   // shared memory, seen by all lanes, which are changed.
   void finish(size_t matrix, Value number, Value token, Value values);
+  // The same, but leaves what it makes in `values`, seen by all lanes.
+  void transform(size_t matrix, Value number, Value token, Value values);
 
 private:
   void normalize(Value values, Value weight);

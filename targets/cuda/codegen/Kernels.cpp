@@ -11,6 +11,7 @@
 #include "targets/cuda/codegen/Forms.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/OneRow.h"
+#include "targets/cuda/codegen/PairProducts.h"
 #include "targets/cuda/codegen/Quantizer.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -180,10 +181,11 @@ uint32_t numberOf(LLVM::LLVMFuncOp function, llvm::StringRef name) {
   llvm_unreachable("an attribute that every kernel has");
 }
 
-// The product `kernel` for one row; with `prologue` (null for none), the kernel
-// of a `quantize`, it makes its record itself.
+// The `kernel` for one row; with `prologue` (null for none) a product makes its
+// record itself, as that kernel of a `quantize` does, and attention has the raw
+// products of that kernel of a `matmul_heads`. `isRaw`: the kernel makes such.
 LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::KernelOp prologue,
-                         int64_t threads, bool overlaps) {
+                         int64_t threads, bool overlaps, bool isRaw) {
   SmallVector<plan::KernelOp, 2> kernels = {kernel};
   if (prologue)
     kernels.push_back(prologue);
@@ -191,13 +193,18 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
   KernelBuilder k(function.builder, kernel.getLoc(), kFloats);
   Block block(function.frame(k, 0, kernel), threads, overlaps);
   block.oneRow = true;
+  block.scratch = k.at(function.params, izh::schema::kScratchOffset);
   std::optional<Block> before;
   std::optional<Quantizer> quantizer;
-  if (prologue) {
-    auto quantize = cast<pack::QuantizeOp>(opOf(prologue));
-    auto full = cast<pack::ActType>(quantize.getInto().getType());
+  if (prologue)
     before.emplace(function.frame(k, block.pointers.size(), prologue), threads,
                    /*overlaps=*/false);
+  if (auto heads = prologue ? dyn_cast<pack::MatmulHeadsOp>(opOf(prologue)) : nullptr) {
+    block.heads = heads;
+    block.headsBlock = &*before;
+  } else if (prologue) {
+    auto quantize = cast<pack::QuantizeOp>(opOf(prologue));
+    auto full = cast<pack::ActType>(quantize.getInto().getType());
     Value record = block.shared(pack::ActLayout(full).stride);
     for (auto [pointer, argument] :
          llvm::zip(block.pointers, kernel.getBody().front().getArguments()))
@@ -209,15 +216,19 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
       block.barrier();
     };
   }
-  if (failed(emit(block, opOf(kernel))))
+  if (isRaw)
+    emitRawHeads(block, cast<pack::MatmulHeadsOp>(opOf(kernel)));
+  else if (failed(emit(block, opOf(kernel))))
     return failure();
   function.finish();
   return success();
 }
 
 // Of the module, for packCode: for each dispatch [rows, skipped, kernel's name,
-// prologue, units, at once], as OneRowForm of runtime/schema/device_code.h has them.
+// prologue, units, at once, extent], as OneRowForm of runtime/schema/device_code.h has
+// them; and what their kernels need of scratch memory.
 constexpr llvm::StringLiteral kForms = "plan.one_row_forms";
+constexpr llvm::StringLiteral kScratch = "plan.one_row_scratch";
 constexpr llvm::StringLiteral kOverlaps = "plan.overlaps";
 
 // Adds the kernels of the dispatches' other forms, and says what these are.
@@ -233,20 +244,22 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
   };
   Builder builder(module.getContext());
   SmallVector<Attribute> list;
+  int64_t scratch = 0;
   for (auto [i, form] : llvm::enumerate(forms)) {
     std::string name;
-    if (form.isProduct) {
+    if (form.hasKernel) {
       plan::KernelOp kernel = kernelOf(i), prologue;
-      name = kernel.getSymName().str() + "_one";
+      name = kernel.getSymName().str() + (form.isRaw ? "_raw" : "_one");
       if (form.prologue >= 0) {
         prologue = kernelOf(form.prologue);
         name += "_" + prologue.getSymName().str();
       }
-      int64_t threads = threadsOf(opOf(kernel));
+      int64_t threads = form.isRaw ? rawHeadsThreads(cast<pack::MatmulHeadsOp>(opOf(kernel)))
+                                   : threadsOf(opOf(kernel));
       auto [entry, isNew] = all.try_emplace(name, Numbers{{kThreads, threads}});
       if (isNew && form.atOnce)
         entry->second.emplace_back(kBlocksAtOnce, form.atOnce);
-      if (isNew && failed(makeOneRow(name, kernel, prologue, threads, overlaps)))
+      if (isNew && failed(makeOneRow(name, kernel, prologue, threads, overlaps, form.isRaw)))
         return failure();
     }
     auto extent = form.rows == pack::RowSet::Tokens ? plan::Extent::Tokens : plan::Extent::Outputs;
@@ -254,9 +267,11 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
         {builder.getI64IntegerAttr(form.isOther() ? int64_t(extent) : 0),
          builder.getI64IntegerAttr(form.skipped), builder.getStringAttr(name),
          builder.getI64IntegerAttr(form.prologue + 1), builder.getI64IntegerAttr(form.units),
-         builder.getI64IntegerAttr(form.atOnce)}));
+         builder.getI64IntegerAttr(form.atOnce), builder.getI64IntegerAttr(int64_t(form.extent))}));
+    scratch = std::max(scratch, form.scratchBytes);
   }
   module->setAttr(kForms, builder.getArrayAttr(list));
+  module->setAttr(kScratch, builder.getI64IntegerAttr(scratch));
   return success();
 }
 
@@ -363,8 +378,10 @@ FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std
       auto number = [&](size_t i) { return uint32_t(cast<IntegerAttr>(form[i]).getInt()); };
       llvm::StringRef name = cast<StringAttr>(form[2]).getValue();
       forms.push_back({number(0), number(1), name.empty() ? 0 : kernelOf(name), number(3),
-                       number(4), number(5)});
+                       number(4), number(5), number(6)});
     }
+  if (auto scratch = module->getAttrOfType<IntegerAttr>(kScratch))
+    code.scratch_bytes = scratch.getInt();
   for (const OneRowForm &form : forms) {
     size_t at = section.record(form);
     code.one_rows_offset = code.one_rows_offset ? code.one_rows_offset : at;

@@ -1,8 +1,10 @@
 // Which products can make their own record: those that are the only readers of
-// what a `quantize` leaves, while its input is as it was.
+// what a `quantize` leaves, while its input is as it was. And which attention can
+// merge its spans: where that is what follows.
 
 #include "targets/cuda/codegen/OneRow.h"
 #include "dialects/pack/ActLayout.h"
+#include "targets/cuda/codegen/AttentionRow.h"
 #include "targets/cuda/codegen/PairProducts.h"
 
 namespace izhc::cuda {
@@ -18,6 +20,7 @@ struct Range {
   int64_t begin, end;
   bool overlaps(const Range &other) const { return begin < other.end && other.begin < end; }
   bool operator==(const Range &other) const { return begin == other.begin && end == other.end; }
+  bool operator!=(const Range &other) const { return !(*this == other); }
 };
 
 struct Dispatch {
@@ -34,6 +37,11 @@ struct Dispatch {
   }
   std::optional<Range> range(Value operand) const {
     return range(cast<BlockArgument>(operand).getArgNumber());
+  }
+  // Space and offset of an operand.
+  std::pair<int64_t, int64_t> binding(Value operand) const {
+    unsigned number = cast<BlockArgument>(operand).getArgNumber();
+    return {dispatch.getSpaces()[number], dispatch.getOffsets()[number]};
   }
   unsigned bindings() const { return dispatch.getOffsets().size(); }
 };
@@ -84,7 +92,13 @@ public:
   std::vector<OneRowForm> run() {
     for (size_t i = 0; i < list.size(); ++i)
       if (activationsOf(list[i].op))
-        forms[i] = {false, true, -1, rowSetOf(list[i].op), unitsOf(list[i]), atOnceOf(list[i].op)};
+        forms[i] = {.hasKernel = true,
+                    .rows = rowSetOf(list[i].op),
+                    .units = unitsOf(list[i]),
+                    .atOnce = atOnceOf(list[i].op)};
+    for (size_t i = 0; i + 1 < list.size(); ++i)
+      if (auto attention = dyn_cast<pack::AttentionOp>(list[i].op))
+        fuse(i, attention);
     for (size_t i = 0; i < list.size(); ++i)
       if (auto quantize = dyn_cast<pack::QuantizeOp>(list[i].op))
         fuse(i, quantize);
@@ -102,7 +116,68 @@ private:
       return;
     for (size_t reader : *readers)
       forms[reader].prologue = int64_t(number);
-    forms[number] = {true, false, -1, quantize.getRowSet(), 0, 0};
+    forms[number] = {.skipped = true, .rows = quantize.getRowSet()};
+  }
+
+  void fuse(size_t number, pack::AttentionOp attention) {
+    auto merge = dyn_cast<pack::MergeOp>(list[number + 1].op);
+    if (!merge || !attention_row::takes(attention) || !mergesOf(number, attention, merge))
+      return;
+    forms[number] = {.hasKernel = true,
+                     .units = attention_row::units(attention),
+                     .extent = plan::Extent::Tiles,
+                     .scratchBytes = attention_row::scratchBytes(attention)};
+    forms[number + 1] = {.skipped = true};
+    auto heads = number ? dyn_cast<pack::MatmulHeadsOp>(list[number - 1].op) : nullptr;
+    if (!heads || !isPaired(heads) || !isReadyFor(heads, number, attention))
+      return;
+    forms[number].prologue = int64_t(number) - 1;
+    OneRowForm &before = forms[number - 1];
+    before.isRaw = true;
+    before.units = rawHeadsUnits(heads);
+    before.scratchBytes = rawHeadsScratch(heads);
+  }
+
+  // Whether attention number `number` alone reads the queries of the matmul_heads
+  // before it, and has their keys and values.
+  bool isReadyFor(pack::MatmulHeadsOp heads, size_t number, pack::AttentionOp attention) const {
+    const Dispatch &first = list[number - 1], &second = list[number];
+    auto cache = cast<pack::KvType>(attention.getCache().getType());
+    if (heads.getWeights().size() != 3 || !heads.getQueries() ||
+        first.binding(heads.getQueries()) != second.binding(attention.getQueries()) ||
+        first.binding(heads.getCache()) != second.binding(attention.getCache()) ||
+        heads.getCache().getType() != cache || int64_t(heads.getHeadDim()) != cache.getDim() ||
+        cache.getDim() != cache.getValueDim())
+      return false;
+    auto queries = second.range(attention.getQueries());
+    if (!queries)
+      return false;
+    // Until something else takes their place.
+    for (size_t i = number + 1; i < list.size(); ++i) {
+      const Dispatch &one = list[i];
+      for (unsigned argument = 0; argument < one.bindings(); ++argument) {
+        auto range = one.range(argument);
+        if (!range || !range->overlaps(*queries))
+          continue;
+        if (*range != *queries)
+          return true;
+        auto later = dyn_cast<pack::MatmulHeadsOp>(one.op);
+        return later && later.getQueries() == later->getBlock()->getArgument(argument);
+      }
+    }
+    return true;
+  }
+
+  // Whether the merge that follows attention number `number` is of its spans.
+  bool mergesOf(size_t number, pack::AttentionOp attention, pack::MergeOp merge) const {
+    const Dispatch &first = list[number], &second = list[number + 1];
+    auto same = [&](Value one, Value other) {
+      return !one == !other && (!one || first.binding(one) == second.binding(other));
+    };
+    return attention.getPartials() && same(attention.getPartials(), merge.getPartials()) &&
+           same(attention.getInto(), merge.getInto()) &&
+           same(attention.getSinks(), merge.getSinks()) &&
+           attention.getHeads() == merge.getHeads() && attention.getWindow() == merge.getWindow();
   }
 
   // Dispatches that read what number `number` leaves; none if one of them can't

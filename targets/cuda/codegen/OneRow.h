@@ -1,6 +1,6 @@
 // Forms of dispatches for steps of one row of activations: products that make
-// the record that they read themselves, so that no kernel of its own is needed
-// for it, and no other kernel has to be waited for.
+// the record that they read themselves, and attention that merges its spans, so
+// that no kernel of its own is needed for that, and no other has to be waited for.
 
 #pragma once
 
@@ -14,19 +14,23 @@ namespace izhc::cuda {
 
 // What takes the place of a dispatch where its row set has one row.
 struct OneRowForm {
-  // Nothing does: its readers do its work.
+  // Nothing does: others do its work.
   bool skipped = false;
-  // A product is made for one row, after the work of dispatch number `prologue`
-  // (-1: none).
-  bool isProduct = false;
+  // It has a kernel for one row, which does the work of dispatch number `prologue`
+  // (-1: none) before its own.
+  bool hasKernel = false;
   int64_t prologue = -1;
   pack::RowSet rows = pack::RowSet::Tokens;
-  int64_t units = 0; // of a product
+  int64_t units = 0; // of that kernel, for each that `extent` counts
+  plan::Extent extent = plan::Extent::Fixed;
   // Of those blocks that take units in turn, so many of a multiprocessor at a time;
   // 0: there is a block for each unit.
   int64_t atOnce = 0;
+  int64_t scratchBytes = 0;
+  // Of matmul_heads: it only multiplies, and its reader does the rest.
+  bool isRaw = false;
 
-  bool isOther() const { return skipped || isProduct; }
+  bool isOther() const { return skipped || hasKernel; }
 };
 
 // The kernel's only op.

@@ -21,6 +21,8 @@ constexpr int64_t kRecords = PairDot::kRecords;
 // Of a large GPU, and the threads of one that leave registers enough for loads
 // that are far ahead.
 constexpr int64_t kMultiprocessors = 132, kThreadsAtOnce = 512;
+// Units whose weights are on their way from memory.
+constexpr int64_t kTurnsAhead = 3;
 
 pack::WeightType typeOf(Value operand) { return cast<pack::WeightType>(operand.getType()); }
 int64_t tilesOf(pack::WeightType type) { return llvm::divideCeil(type.getRows(), kTile); }
@@ -166,9 +168,17 @@ struct PairedMatmul {
       Value tile = k.mul(k.min(unit, k.constI64(units - 1)), tilesOfUnit(op));
       return batch.fetch([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile));
     };
+    Value step = numberOfBlocks(), end = k.constI64(units);
+    auto prefetch = [&](Value unit) {
+      k.ifThen(k.less(unit, end), [&] {
+        Value tile = k.mul(unit, tilesOfUnit(op));
+        batch.prefetch([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile));
+      });
+    };
+    for (int64_t turn = 0; turn < (many ? kTurnsAhead : 1); ++turn)
+      prefetch(k.add(block.unit, k.mul(step, turn)));
     Block::Values first = fetch(block.unit);
     block.prepare();
-    Value step = numberOfBlocks(), end = k.constI64(units);
     if (!many) {
       emitUnit(batch, matrix, block.unit, first, {});
       k.loop(k.add(block.unit, step), end, step, {}, [&](Value unit, ArrayRef<Value>) {
@@ -185,6 +195,7 @@ struct PairedMatmul {
       Value here = values[values.size() - 2], there = values.back();
       Block::Values next, words(values.drop_back(2));
       batch.setMemory(here);
+      prefetch(k.add(unit, k.mul(step, kTurnsAhead)));
       emitUnit(batch, matrix, unit, words, [&] { next = fetch(k.add(unit, step)); });
       next.push_back(there);
       next.push_back(here);
@@ -221,6 +232,56 @@ struct PairedMatmul {
         k.ifThen(inside, emitHere);
       firstTile += matrix.tiles();
       firstRow += matrix.type.getRows();
+    }
+  }
+};
+
+struct RawHeads {
+  Block &block;
+  pack::MatmulHeadsOp op;
+  KernelBuilder &k;
+  pack::ActType act;
+  Value memory; // of products
+
+  RawHeads(Block &block, pack::MatmulHeadsOp op)
+      : block(block), op(op), k(block.k), act(cast<pack::ActType>(op.getAct().getType())),
+        memory(block.shared(PairBatch::sharedBytes(block, 2, true, act.getWidth()))) {}
+
+  Value placeOf(size_t matrix) {
+    if (matrix == 0)
+      return block.address(op.getQueries());
+    int64_t before = matrix == 1 ? 0 : typeOf(op.getWeights()[1]).getRows();
+    return k.at(block.scratch, kRawHeads + 4 * before);
+  }
+
+  void emitPair(size_t matrix, Value pair) {
+    pack::WeightType type = typeOf(op.getWeights()[matrix]);
+    Value tile = k.mul(pair, 2);
+    PairBatch batch(block, 2, /*oneRecord=*/true, type, act, memory, /*fewRegisters=*/false);
+    auto tileAt = [&](Value i) {
+      return k.at(block.address(op.getWeights()[matrix]), k.mul(k.add(tile, i), tileBytes(type)));
+    };
+    Value count = k.min(k.sub(k.constI64(tilesOf(type)), tile), k.constI64(2));
+    Block::Values words = batch.fetch(tileAt, count);
+    block.prepare();
+    batch.compute(tileAt, count, [&](Value) { return block.address(op.getAct()); }, words);
+    block.barrier();
+    Value row = k.add(k.mul(tile, kTile), block.thread);
+    Value inside = k.andBits(k.less(block.thread, k.constI64(2 * kTile)),
+                             k.less(row, k.constI64(type.getRows())));
+    k.ifThen(inside, [&] {
+      storeFloat(k, batch.product(k.constI64(0), block.thread), placeOf(matrix), row);
+    });
+  }
+
+  void emit() {
+    int64_t firstPair = 0;
+    for (auto [matrix, operand] : llvm::enumerate(op.getWeights())) {
+      int64_t pairs = llvm::divideCeil(tilesOf(typeOf(operand)), 2);
+      Value pair = k.add(block.unit, -firstPair);
+      Value inside = k.andBits(k.lessEqual(k.constI64(0), pair), k.less(pair, k.constI64(pairs)));
+      k.ifThen(inside, [&] { emitPair(matrix, pair); });
+      firstPair += pairs;
     }
   }
 };
@@ -321,6 +382,26 @@ int64_t oneRowUnits(pack::MatmulOp op) {
   return llvm::divideCeil(tilesOf(typeOf(op.getWeights()[0])), tilesOfUnit(op));
 }
 
+int64_t rawHeadsUnits(pack::MatmulHeadsOp op) {
+  int64_t pairs = 0;
+  for (Value weight : op.getWeights())
+    pairs += llvm::divideCeil(tilesOf(typeOf(weight)), 2);
+  return pairs;
+}
+
+int64_t rawHeadsThreads(pack::MatmulHeadsOp op) {
+  int64_t spans = Spans(cast<pack::ActType>(op.getAct().getType()).getWidth()).count();
+  return kWarp * std::max<int64_t>(spans, 4);
+}
+
+int64_t rawHeadsScratch(pack::MatmulHeadsOp op) {
+  int64_t rows = 0;
+  for (Value weight : op.getWeights().drop_front())
+    rows += typeOf(weight).getRows();
+  return kRawHeads + 4 * rows;
+}
+
+void emitRawHeads(Block &block, pack::MatmulHeadsOp op) { RawHeads(block, op).emit(); }
 void emitPairedMatmul(Block &block, pack::MatmulOp op) { PairedMatmul(block, op).emit(); }
 void emitPairedHeads(Block &block, pack::MatmulHeadsOp op) { PairedHeads(block, op).emit(); }
 

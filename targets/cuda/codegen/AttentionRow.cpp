@@ -1,0 +1,412 @@
+// Threads have a key each while scores are made, and a column of some of the keys
+// while values are added, as in the form for few rows (Attention.cpp). Only the
+// step's own key is new: the thread that has it takes it from where it is then, and
+// the pair of keys that it lies in is added to the values by itself.
+
+#include "targets/cuda/codegen/AttentionRow.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "targets/cuda/codegen/AttentionSums.h"
+#include "targets/cuda/codegen/Cache.h"
+#include "targets/cuda/codegen/HeadFinish.h"
+#include "targets/cuda/codegen/PairProducts.h"
+
+namespace izhc::cuda {
+
+using namespace mlir;
+using pack::KvLayout;
+
+namespace {
+
+constexpr int64_t kSpan = KvLayout::kSpan;
+// Values of a head: of a key, those that a thread has in registers.
+constexpr int64_t kMostDim = 128;
+constexpr int64_t kMostHeads = 1024;
+
+class RowEmitter {
+public:
+  using Values = Block::Values;
+
+  RowEmitter(Block &block, pack::AttentionOp op)
+      : block(block), op(op), k(block.k), cache(block, cast<pack::KvType>(op.getCache().getType())),
+        dim(cache.type.getDim()), valueDim(cache.type.getValueDim()), width(valueWidth(valueDim)),
+        parts(valueParts(valueDim)), keysEach(kSpan / parts), column(k.rem(block.thread, width)),
+        part(k.div(block.thread, width)), query(block.shared(4 * dim)),
+        weights(block.shared(4 * (kSpan + 2))), reduced(block.shared(2 * 4 * block.warps())),
+        partSums(block.shared(4 * parts * width)), arrivals(block.shared(4)) {
+    assert(block.threads == kAttentionThreads && "a thread has a key of a span");
+    if (!block.heads)
+      return;
+    newKey = block.shared(4 * dim);
+    newValue = block.shared(4 * valueDim);
+    queryFinish.emplace(*block.headsBlock, block.heads);
+    keyFinish.emplace(*block.headsBlock, block.heads);
+    valueFinish.emplace(*block.headsBlock, block.heads);
+  }
+
+  void emit() {
+    int64_t heads = op.getHeads();
+    head = k.rem(block.unit, heads);
+    kvHead = k.div(head, heads / cache.type.getHeads());
+    readTile(k.div(block.unit, heads));
+    if (block.heads) {
+      queryFinish->fetchWeights(0);
+      keyFinish->fetchWeights(1);
+    }
+    Loaded first = load(firstSpan);
+    block.prepare();
+    if (block.heads)
+      finishHeads();
+    else
+      k.ifThen(k.less(block.thread, k.constI64(dim)), [&] {
+        Value from = k.at(block.address(op.getQueries()), k.mul(head, 4 * dim));
+        storeFloat(k, loadFloat(k, from, block.thread), query, block.thread);
+      });
+    Sums sums = sumSpan(firstSpan, first);
+    // A row whose spans are not divided among blocks.
+    sums = Sums::unpack(k.loop(k.add(firstSpan, 1), endSpan, k.constI64(1),
+                               merge(k, Sums::none(k, 1), sums).pack(),
+                               [&](Value span, ArrayRef<Value> carried) {
+                                 Sums one = sumSpan(span, load(span));
+                                 return merge(k, Sums::unpack(carried), one).pack();
+                               }));
+    k.ifThenElse(
+        k.less(place, k.constI64(0)), [&] { finish(sums); },
+        [&] {
+          leave(sums);
+          mergeLast();
+        });
+  }
+
+private:
+  // What the step's arrays say of the block's tile; no kernel writes these.
+  void readTile(Value number) {
+    auto words = [&](Value array) {
+      Values all = block.fetch(k.at(block.address(array), k.mul(number, 16)), 4);
+      for (Value &word : all)
+        word = k.extendS(word, k.i64());
+      return all;
+    };
+    auto tile = words(op.getTiles()), part = words(op.getParts());
+    position = tile[2];
+    pages = k.at(block.address(op.getPages()), k.mul(tile[3], 4));
+    firstSpan = part[0];
+    endSpan = k.min(part[1], spanAfter(k, k.add(position, 1)));
+    place = part[2];
+    lastPair = k.mul(k.div(position, 2), 2);
+  }
+
+  Value pageOf(Value key) {
+    Value number = block.fetch(k.at(pages, k.mul(k.div(key, cache.layout.page), 4)), 1)[0];
+    return cache.page(block.address(op.getCache()), k.extendS(number, k.i64()));
+  }
+
+  // A thread's words of a span.
+  struct Loaded {
+    Values key;    // of two values each
+    Values values; // of two keys each: the part's, of the thread's column
+  };
+
+  // What steps before this one left of a span; kernels that write the newest key may
+  // still run.
+  Loaded load(Value span) {
+    auto word = [&](Value address) { return block.fetch(address, 1)[0]; };
+    Value start = k.mul(span, kSpan), j = k.add(start, block.thread);
+    // Threads beyond the last key read one that there is.
+    Value last = k.max(k.add(position, -1), k.constI64(0));
+    Loaded result;
+    for (Value address : keyWords(k.min(j, last)))
+      result.key.push_back(word(address));
+    Value from = k.add(start, k.mul(part, keysEach));
+    for (int64_t first = 0; first < keysEach; first += cache.layout.page) {
+      Value key = k.min(k.add(from, first), lastPair), page = pageOf(key);
+      int64_t count = std::min(cache.layout.page, keysEach);
+      // Where a part is less than a page, it begins within one.
+      Value slot = count < cache.layout.page ? k.rem(from, cache.layout.page) : k.constI64(0);
+      for (int64_t i = 0; i < count; i += 2) {
+        Value value = word(cache.valueWords(page, kvHead, k.add(slot, i), valueColumn()));
+        // The newest pair is added by itself, and there is nothing behind it.
+        Value isOld = k.less(k.add(from, first + i), lastPair);
+        result.values.push_back(k.select(isOld, value, k.zero(k.i32())));
+      }
+    }
+    return result;
+  }
+
+  Values keyWords(Value j) {
+    Value page = pageOf(j), slot = k.rem(j, cache.layout.page);
+    Values all;
+    for (int64_t i = 0; i < dim; i += 2)
+      all.push_back(cache.keyWords(page, kvHead, slot, k.constI64(i)));
+    return all;
+  }
+
+  Value valueColumn() {
+    return valueDim == width ? column : k.min(column, k.constI64(valueDim - 1));
+  }
+
+  // The block's query, and where the block has the newest key this and its value:
+  // a warp each. The first of the heads that share them writes these to the cache.
+  void finishHeads() {
+    Block &other = *block.headsBlock;
+    Value none = k.constI64(0);
+    auto finish = [&](HeadFinish &finisher, size_t matrix, Value number, Value from, Value values) {
+      Value row = k.at(from, k.mul(number, 4 * dim));
+      other.forLanes(dim, [&](Value i) { storeFloat(k, loadFloat(k, row, i), values, i); });
+      finisher.loadRow(matrix);
+      other.syncWarp();
+      finisher.transform(matrix, number, none, values);
+    };
+    auto inWarp = [&](int64_t number) { return k.equal(block.warp, k.constI64(number)); };
+    k.ifThen(inWarp(0), [&] {
+      finish(*queryFinish, 0, head, other.address(block.heads.getQueries()), query);
+    });
+    Value keys = k.at(block.scratch, kRawHeads);
+    Value values = k.at(keys, 4 * dim * cache.type.getHeads());
+    Value hasNew = k.equal(endSpan, spanAfter(k, k.add(position, 1)));
+    Value isFirst = k.equal(k.mul(kvHead, int64_t(op.getHeads()) / cache.type.getHeads()), head);
+    auto finishNew = [&](HeadFinish &finisher, size_t matrix, Value from, Value into) {
+      finish(finisher, matrix, kvHead, from, into);
+      k.ifThen(isFirst, [&] {
+        Value slot = loadIndex(k, other.address(block.heads.getSlots()), none);
+        cache.store(/*isKey=*/matrix == 1, block.address(op.getCache()), kvHead, slot, into);
+      });
+    };
+    k.ifThen(k.andBits(hasNew, inWarp(1)), [&] { finishNew(*keyFinish, 1, keys, newKey); });
+    k.ifThen(k.andBits(hasNew, inWarp(2)), [&] { finishNew(*valueFinish, 2, values, newValue); });
+  }
+
+  // With the newest key, in the thread that has it.
+  Values withNew(Value j, const Values &key) {
+    SmallVector<Type> types(key.size(), k.i32());
+    Value mine = k.equal(j, position);
+    auto branch = scf::IfOp::create(k.builder, k.loc, types, mine, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.builder);
+    k.builder.setInsertionPointToStart(&branch.getThenRegion().front());
+    scf::YieldOp::create(k.builder, k.loc, newKeyWords());
+    k.builder.setInsertionPointToStart(&branch.getElseRegion().front());
+    scf::YieldOp::create(k.builder, k.loc, key);
+    return Values(branch.getResults().begin(), branch.getResults().end());
+  }
+
+  Values newKeyWords() {
+    Values words;
+    if (!block.heads) {
+      for (Value address : keyWords(position))
+        words.push_back(block.loadCoherent(address));
+      return words;
+    }
+    auto half = [&](int64_t i) {
+      return k.extendU(k.floatToHalf(k.load(k.f32(), k.at(newKey, 4 * i), 4)), k.i32());
+    };
+    for (int64_t i = 0; i < dim; i += 2)
+      words.push_back(k.orBits(half(i), k.shl(half(i + 1), 16)));
+    return words;
+  }
+
+  // The thread's column of the newest key and its neighbour, before the newest is
+  // known.
+  Value lastWord() {
+    Value page = pageOf(position), slot = k.rem(lastPair, cache.layout.page);
+    return block.loadCoherent(cache.valueWords(page, kvHead, slot, valueColumn()));
+  }
+  std::pair<Value, Value> lastValues(Value word) {
+    auto [even, odd] = halves(word);
+    if (!block.heads)
+      return {even, odd};
+    Value fresh = k.halfToFloat(k.floatToHalf(loadFloat(k, newValue, valueColumn())));
+    return {k.select(k.equal(lastPair, position), fresh, even), fresh};
+  }
+
+  std::pair<Value, Value> halves(Value word) {
+    return {k.halfToFloat(k.truncate(word, k.i16())),
+            k.halfToFloat(k.truncate(k.shrU(word, 16), k.i16()))};
+  }
+
+  Value scoreOf(const Values &key) {
+    Value sum = k.zero(k.f32());
+    for (int64_t i = 0; i < dim; i += 4) {
+      Value four = k.load(k.vec(4, k.f32()), k.at(query, 4 * i), 16);
+      for (int64_t pair = 0; pair < 2; ++pair) {
+        auto [a, b] = halves(key[i / 2 + pair]);
+        sum = k.mulAdd(k.extract(four, 2 * pair), a, sum);
+        sum = k.mulAdd(k.extract(four, 2 * pair + 1), b, sum);
+      }
+    }
+    sum = k.mul(sum, k.constFloat(k.f32(), op.getScale().convertToFloat()));
+    return k.softcap(sum, op.getSoftcap().convertToFloat());
+  }
+
+  // Of all threads, in every one; with a barrier. `which`: 0 and 1 use different
+  // memory.
+  Value overBlock(Value value, bool isMax, int64_t which) {
+    Value memory = k.at(reduced, which * 4 * block.warps());
+    value = isMax ? block.warpMax(value) : block.warpSum(value);
+    k.ifThen(k.equal(block.lane, k.constI64(0)), [&] { storeFloat(k, value, memory, block.warp); });
+    block.barrier();
+    Value all;
+    for (int64_t warp = 0; warp < block.warps(); ++warp) {
+      Value one = k.load(k.f32(), k.at(memory, 4 * warp), 4);
+      all = !all ? one : isMax ? k.max(all, one) : k.add(all, one);
+    }
+    return all;
+  }
+
+  Sums sumSpan(Value span, const Loaded &loaded) {
+    Value start = k.mul(span, kSpan), j = k.add(start, block.thread);
+    Value inside = k.lessEqual(j, position), isNew = k.lessEqual(lastPair, j);
+    Value last = lastWord();
+    Values key = loaded.key;
+    if (!block.heads)
+      key = withNew(j, key);
+    // The query is there, and what the span before left is not needed any more.
+    block.barrier();
+    if (block.heads)
+      key = withNew(j, key);
+    Value score = k.select(inside, scoreOf(key), k.constFloat(k.f32(), kMasked));
+    Value most = overBlock(score, /*isMax=*/true, 0), zero = k.zero(k.f32());
+    Value weight = k.select(inside, k.exp(k.sub(score, most)), zero);
+    storeFloat(k, k.select(isNew, zero, weight), weights, block.thread);
+    k.ifThen(k.andBits(inside, isNew),
+             [&] { storeFloat(k, weight, weights, k.add(k.sub(j, lastPair), kSpan)); });
+    Value total = overBlock(weight, /*isMax=*/false, 1);
+    Value sum = zero, from = k.mul(part, keysEach);
+    for (int64_t i = 0; i < keysEach; i += 4) {
+      Value four = k.load(k.vec(4, k.f32()), k.at(weights, k.mul(k.add(from, i), 4)), 16);
+      for (int64_t pair = 0; pair < 2; ++pair) {
+        auto [a, b] = halves(loaded.values[i / 2 + pair]);
+        sum = k.mulAdd(k.extract(four, 2 * pair), a, sum);
+        sum = k.mulAdd(k.extract(four, 2 * pair + 1), b, sum);
+      }
+    }
+    sum = addNewest(start, from, last, sum);
+    storeFloat(k, sum, partSums, block.thread);
+    block.barrier();
+    Value all;
+    for (int64_t i = 0; i < parts; ++i) {
+      Value one = loadFloat(k, partSums, k.add(column, i * width));
+      all = all ? k.add(all, one) : one;
+    }
+    return {most, total, {all}};
+  }
+
+  // The pair of keys that the newest is one of, where it is in the thread's part.
+  Value addNewest(Value start, Value from, Value word, Value sum) {
+    Value there = k.sub(k.sub(lastPair, start), from);
+    Value mine = k.andBits(k.lessEqual(k.constI64(0), there), k.less(there, k.constI64(keysEach)));
+    auto [even, odd] = lastValues(word);
+    auto add = [&](Value value, int64_t which, Value wanted) {
+      Value weight = k.load(k.f32(), k.at(weights, 4 * (kSpan + which)), 4);
+      sum = k.select(wanted, k.mulAdd(weight, value, sum), sum);
+    };
+    add(even, 0, mine);
+    add(odd, 1, k.andBits(mine, k.less(lastPair, position)));
+    return sum;
+  }
+
+  // For threads that have a column.
+  void forColumn(llvm::function_ref<void()> body) {
+    k.ifThen(k.less(block.thread, k.constI64(valueDim)), body);
+  }
+
+  void finish(const Sums &sums) {
+    Value sink;
+    if (op.getSinks())
+      sink = loadFloat(k, block.address(op.getSinks()), head);
+    Value factor = finalFactor(k, sums, sink);
+    Value into = k.at(block.address(op.getInto()), k.mul(head, 4 * valueDim));
+    forColumn([&] { storeFloat(k, k.mul(sums.columns[0], factor), into, block.thread); });
+  }
+
+  Value partialAt(Value number) {
+    Value record = k.add(k.mul(number, int64_t(op.getHeads())), head);
+    return k.at(block.address(op.getPartials()), k.mul(record, cache.layout.partialBytes()));
+  }
+
+  void leave(const Sums &sums) {
+    Value to = partialAt(place);
+    k.ifThen(k.equal(block.thread, k.constI64(0)), [&] {
+      k.store(sums.maximum, to, 4);
+      k.store(sums.sum, k.at(to, 4), 4);
+    });
+    forColumn(
+        [&] { storeFloat(k, sums.columns[0], k.at(to, KvLayout::kPartialValues), block.thread); });
+  }
+
+  // Does nothing in blocks of the head that others are still to come after.
+  void mergeLast() {
+    Value counter = k.at(block.scratch, k.mul(head, 4)),
+          first = k.equal(block.thread, k.constI64(0));
+    block.barrier();
+    k.ifThen(first, [&] { k.store(block.countUp(counter), arrivals, 4); });
+    block.barrier();
+    Value before = k.extendU(k.load(k.i32(), arrivals, 4), k.i64());
+    k.ifThen(k.equal(k.add(before, 1), block.tiles), [&] {
+      k.ifThen(first, [&] { k.store(k.zero(k.i32()), counter, 4); });
+      mergeAll();
+    });
+  }
+
+  void mergeAll() {
+    // Some are on their way before the first is used.
+    constexpr int64_t kTogether = 4;
+    Value spans = spanAfter(k, k.add(position, 1)), start = k.sub(place, firstSpan);
+    Value at = k.mul(k.min(block.thread, k.constI64(valueDim - 1)), 4);
+    auto number = [&](Value address) { return k.bitcast(block.loadCoherent(address), k.f32()); };
+    auto read = [&](Value span) {
+      Value from = partialAt(k.add(start, span));
+      Value values = k.at(from, KvLayout::kPartialValues);
+      return Sums{number(from), number(k.at(from, 4)), {number(k.at(values, at))}};
+    };
+    Values all = k.loop(k.constI64(0), spans, k.constI64(kTogether), Sums::none(k, 1).pack(),
+                        [&](Value span, ArrayRef<Value> carried) {
+                          SmallVector<Sums> some;
+                          for (int64_t i = 0; i < kTogether; ++i)
+                            some.push_back(read(k.min(k.add(span, i), k.add(spans, -1))));
+                          Values sums(carried.begin(), carried.end());
+                          for (auto [i, one] : llvm::enumerate(some)) {
+                            Value there = k.less(k.add(span, int64_t(i)), spans);
+                            Values next = merge(k, Sums::unpack(sums), one).pack();
+                            for (auto [old, changed] : llvm::zip(sums, next))
+                              old = k.select(there, changed, old);
+                          }
+                          return sums;
+                        });
+    finish(Sums::unpack(all));
+  }
+
+  Block &block;
+  pack::AttentionOp op;
+  KernelBuilder &k;
+  Cache cache;
+  int64_t dim, valueDim;
+  // Threads are divided into parts of the keys, which have a column each.
+  int64_t width, parts, keysEach;
+  Value column, part;
+  Value query, weights, reduced, partSums, arrivals; // in shared memory
+  Value newKey, newValue;                            // of a block that has Block::heads
+  std::optional<HeadFinish> queryFinish, keyFinish, valueFinish;
+  Value head, kvHead;
+  Value position, pages, firstSpan, endSpan, place;
+  Value lastPair; // the even one of the newest key and its neighbour
+};
+
+} // namespace
+
+namespace attention_row {
+
+bool takes(pack::AttentionOp op) {
+  auto type = cast<pack::KvType>(op.getCache().getType());
+  int64_t dim = type.getDim(), valueDim = type.getValueDim();
+  return pack::KvLayout(type).bits == 16 && !type.isTurned() && op.getParts() &&
+         op.getWindow() == 0 && op.getHeads() <= kMostHeads && dim % 4 == 0 && dim <= kMostDim &&
+         valueDim <= kMostDim && valueWidth(valueDim) * valueParts(valueDim) == kAttentionThreads;
+}
+
+int64_t units(pack::AttentionOp op) { return op.getHeads(); }
+int64_t scratchBytes(pack::AttentionOp op) { return 4 * op.getHeads(); }
+
+void emit(Block &block, pack::AttentionOp op) { RowEmitter(block, op).emit(); }
+
+} // namespace attention_row
+
+} // namespace izhc::cuda

@@ -1,0 +1,28 @@
+// `attention` of a step's only row, with the `merge` of its spans: a block has
+// one head and one span. What earlier steps left in the cache is loaded before
+// the kernels ahead of this one have ended; the block of a head that ends last
+// merges its spans. With Block::heads it also does what is left of these. Sums
+// are those of AttentionSums.h.
+
+#pragma once
+
+#include "targets/cuda/codegen/Block.h"
+
+namespace izhc::cuda {
+
+namespace attention_row {
+
+// Whether there is such a form: for caches of 16 bits that are read from the
+// first key on, with heads of up to 128 values.
+bool takes(pack::AttentionOp op);
+// For each tile, which is a span of the row, or all of it.
+int64_t units(pack::AttentionOp op);
+// Of Block::scratch, which the kernel leaves as it finds it: zeroes.
+int64_t scratchBytes(pack::AttentionOp op);
+
+// Calls Block::prepare.
+void emit(Block &block, pack::AttentionOp op);
+
+} // namespace attention_row
+
+} // namespace izhc::cuda
