@@ -62,8 +62,17 @@ struct Launch {
   std::vector<uint64_t> arguments;
 };
 
+// A launch, or a copy to the device where there is no function.
+struct Node {
+  Launch launch;
+  uint64_t to;
+  const void *from;
+  size_t bytes;
+};
+using Graph = std::vector<Node>;
+
 Blocks device, pinned;
-std::vector<Launch> *recording = nullptr;
+Graph *recording = nullptr;
 
 // Counts the call, and says whether it is the one that is to fail.
 Result enter(const char *function) {
@@ -155,7 +164,7 @@ Result launch(void *function, Size blocks, Size threads, void **arguments) {
     one.arguments.push_back(*static_cast<uint64_t *>(arguments[i]));
   if (!recording)
     return run(one);
-  recording->push_back(std::move(one));
+  recording->push_back({std::move(one), 0, nullptr, 0});
   return 0;
 }
 
@@ -281,7 +290,11 @@ Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *)
   ENTER();
   if (!device.contains(to, bytes) || !pinned.contains(reinterpret_cast<uint64_t>(from), bytes))
     return kInvalidValue;
-  memcpy(reinterpret_cast<void *>(to), from, bytes);
+  // What it finds then is what the graph copies.
+  if (recording)
+    recording->push_back({{}, to, from, bytes});
+  else
+    memcpy(reinterpret_cast<void *>(to), from, bytes);
   return 0;
 }
 
@@ -380,7 +393,7 @@ Result cuStreamBeginCapture_v2(void *, int) {
   ENTER();
   if (recording)
     return kInvalidValue;
-  recording = new std::vector<Launch>();
+  recording = new Graph();
   return 0;
 }
 
@@ -393,27 +406,30 @@ Result cuStreamEndCapture(void *, void **graph) {
 
 Result cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long) {
   ENTER();
-  *exec = new std::vector<Launch>(*static_cast<std::vector<Launch> *>(graph));
+  *exec = new Graph(*static_cast<Graph *>(graph));
   return 0;
 }
 
 Result cuGraphLaunch(void *exec, void *) {
   ENTER();
-  for (const Launch &launch : *static_cast<std::vector<Launch> *>(exec))
-    if (const Result result = run(launch))
+  for (const Node &node : *static_cast<Graph *>(exec)) {
+    if (!node.launch.function)
+      memcpy(reinterpret_cast<void *>(node.to), node.from, node.bytes);
+    else if (const Result result = run(node.launch))
       return result;
+  }
   return 0;
 }
 
 Result cuGraphExecDestroy(void *exec) {
   ENTER();
-  delete static_cast<std::vector<Launch> *>(exec);
+  delete static_cast<Graph *>(exec);
   return 0;
 }
 
 Result cuGraphDestroy(void *graph) {
   ENTER();
-  delete static_cast<std::vector<Launch> *>(graph);
+  delete static_cast<Graph *>(graph);
   return 0;
 }
 
