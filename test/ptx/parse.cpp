@@ -81,7 +81,6 @@ const std::map<std::string, Op, std::less<>> kOps = {{"mov", Op::Mov},
                                                      {"lop3", Op::Lop3},
                                                      {"bfi", Op::BitInsert},
                                                      {"pragma", Op::Nop},
-                                                     {"cp", Op::Nop}, // a prefetch
                                                      {"griddepcontrol", Op::AwaitGrid},
                                                      {"ldmatrix", Op::LoadMatrices},
                                                      {"mma", Op::MultiplyMatrices},
@@ -326,10 +325,6 @@ private:
     }
     if (one->op == Op::MultiplyMatrices)
       return matrices(words, rest, one);
-    if (words[0] == "cp") {
-      const std::vector<std::string> prefetch = {"cp", "async", "bulk", "prefetch", "L2", "global"};
-      return words == prefetch || fail("'" + one->text + "' is not known");
-    }
     bool has_type = false, warp = false, param = false;
     for (size_t i = 1; i < words.size(); ++i) {
       const std::string &word = words[i];

@@ -99,12 +99,6 @@ Value Block::countUp(Value pointer) {
                   {pointer});
 }
 
-void Block::prefetch(Value pointer, int64_t bytes) {
-  if (overlaps)
-    assembly(k, {}, "cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r",
-             {pointer, k.constInt(k.i32(), bytes)});
-}
-
 void Block::barrier() { call("llvm.nvvm.barrier.cta.sync.aligned.all", {k.constInt(k.i32(), 0)}); }
 void Block::syncWarp() { call("llvm.nvvm.bar.warp.sync", {k.constInt(k.i32(), -1)}); }
 

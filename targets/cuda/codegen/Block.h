@@ -66,10 +66,6 @@ struct Block : KernelFrameBase {
   // that it meets.
   Value countUp(Value pointer);
 
-  // Begins to bring memory nearer, so that loads of it later wait less; `pointer` and
-  // `bytes` are multiples of 16. Does nothing on GPUs before Hopper.
-  void prefetch(Value pointer, int64_t bytes);
-
   // Memory that all threads of the block share, aligned to 16 bytes.
   Value shared(int64_t bytes);
   // Waits for all threads of the block (or warp); what they wrote is then seen.

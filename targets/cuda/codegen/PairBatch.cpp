@@ -181,22 +181,6 @@ PairBatch::Values PairBatch::fetch(TileAt tileAt, Value count) {
   return load(tileAt(tileOf(pair, count)), span, k.constI64(0));
 }
 
-// A warp's lanes bring its spans, of both tiles.
-void PairBatch::prefetch(TileAt tileAt, Value count) const {
-  if (pairs() != 1)
-    return;
-  k.ifThen(k.less(block.lane, k.constI64(2)), [&] {
-    Value tile = tileAt(k.min(block.lane, k.add(count, -1)));
-    k.loop(block.warp, k.constI64(spans.count()), block.warps(), [&](Value span) {
-      Value first = dot.offsetOf(k.mul(span, spans.chunksEach()));
-      int64_t bytes = dot.bytesOf(std::min(spans.chunksEach(), spans.chunkCount()));
-      // The last span may be shorter.
-      Value last = k.constI64(dot.bytesOf(spans.chunkCount()) - bytes);
-      block.prefetch(k.at(tile, k.min(first, last)), bytes);
-    });
-  });
-}
-
 void PairBatch::compute(TileAt tileAt, Value count, llvm::function_ref<Value(Value)> record,
                         const Values &words, llvm::function_ref<void()> beforeLast) {
   if (isEven())

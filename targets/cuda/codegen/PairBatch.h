@@ -25,8 +25,6 @@ public:
   // `words` of that. May be called before Block::prepare. Empty where weights are
   // better loaded later.
   Values fetch(TileAt tileAt, Value count);
-  // Begins to bring the weights of tiles that a later fetch is to load nearer.
-  void prefetch(TileAt tileAt, Value count) const;
   // Leaves the products of `count` tiles with the records at `record(i)`, for any
   // i below PairDot::kRecords. All threads call it; a barrier is still needed.
   // `beforeLast` is called once, outside of branches, where it is best to begin

@@ -136,15 +136,6 @@ int64_t PairDot::words(const FormatSpec &format, const PackedLayout &layout) {
   return count;
 }
 
-// Chunks of one unit share its scales.
-PairDot::Value PairDot::offsetOf(Value first) const {
-  return k.mul(k.div(first, layout.unitWeights / kChunk), layout.unitBytes);
-}
-
-int64_t PairDot::bytesOf(int64_t count) const {
-  return llvm::divideCeil(count, layout.unitWeights / kChunk) * layout.unitBytes;
-}
-
 PairDot::Values PairDot::fetch(Value tile, Value chunk) const {
   int64_t chunks = layout.unitWeights / kChunk;
   Value unit = k.at(tile, k.mul(k.div(chunk, chunks), layout.unitBytes));

@@ -37,10 +37,6 @@ public:
   // Registers that a chunk takes.
   int64_t words() const { return words(format, layout); }
   static int64_t words(pack::WeightType type);
-  // Where chunks first .. first + count of a tile lie: bytes from its start, and how
-  // many.
-  Value offsetOf(Value first) const;
-  int64_t bytesOf(int64_t count) const;
   // Chunk `chunk` of the lane's tile, which is at `tile`, as 32-bit words.
   Values fetch(Value tile, Value chunk) const;
   // Adds a chunk's terms, times `valid` (1 or 0; null: 1), to sums[row * columns()

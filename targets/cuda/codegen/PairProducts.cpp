@@ -21,8 +21,6 @@ constexpr int64_t kRecords = PairDot::kRecords;
 // Of a large GPU, and the threads of one that leave registers enough for loads
 // that are far ahead.
 constexpr int64_t kMultiprocessors = 132, kThreadsAtOnce = 512;
-// Units whose weights are on their way from memory.
-constexpr int64_t kTurnsAhead = 3;
 
 pack::WeightType typeOf(Value operand) { return cast<pack::WeightType>(operand.getType()); }
 int64_t tilesOf(pack::WeightType type) { return llvm::divideCeil(type.getRows(), kTile); }
@@ -169,14 +167,6 @@ struct PairedMatmul {
       return batch.fetch([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile));
     };
     Value step = numberOfBlocks(), end = k.constI64(units);
-    auto prefetch = [&](Value unit) {
-      k.ifThen(k.less(unit, end), [&] {
-        Value tile = k.mul(unit, tilesOfUnit(op));
-        batch.prefetch([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile));
-      });
-    };
-    for (int64_t turn = 0; turn < (many ? kTurnsAhead : 1); ++turn)
-      prefetch(k.add(block.unit, k.mul(step, turn)));
     Block::Values first = fetch(block.unit);
     block.prepare();
     if (!many) {
@@ -195,7 +185,6 @@ struct PairedMatmul {
       Value here = values[values.size() - 2], there = values.back();
       Block::Values next, words(values.drop_back(2));
       batch.setMemory(here);
-      prefetch(k.add(unit, k.mul(step, kTurnsAhead)));
       emitUnit(batch, matrix, unit, words, [&] { next = fetch(k.add(unit, step)); });
       next.push_back(there);
       next.push_back(here);
