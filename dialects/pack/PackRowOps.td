@@ -78,6 +78,24 @@ def RopeOp : PackOp<"rope"> {
   let hasVerifier = 1;
 }
 
+def HadamardOp : PackOp<"hadamard"> {
+  let summary = "products of heads of rows with a Hadamard matrix";
+  let description = [{
+    Each head of `head_dim` values (a multiple of 32) is cut into runs of n, the largest power of two
+    that divides `head_dim`. For each run
+    out[i] = 1 / sqrt(n) * sum over j of (-1)^(number of common bits of i and j) * in[j].
+    Caches of codes (`!pack.kv`) hold keys multiplied so; this makes queries that
+    come from other ops than `matmul_heads` fit them.
+    Unit of work: one token.
+  }];
+  let arguments = (ins AnyType:$input, I64Attr:$head_dim, Optional<AnyType>:$into);
+  let results = (outs Optional<AnyType>:$result);
+  let assemblyFormat = [{
+    $input (`into` $into^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 def AppendOp : PackOp<"append", [AttrSizedOperandSegments]> {
   let summary = "writes the keys and values of the step's tokens to their cache";
   let description = [{

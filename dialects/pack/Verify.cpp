@@ -180,6 +180,18 @@ LogicalResult RopeOp::verify() {
   return check.result();
 }
 
+LogicalResult HadamardOp::verify() {
+  Checker check(*this);
+  check.oneForm(getInto(), 1);
+  if (check.failed())
+    return check.result();
+  int64_t width = lastSize(resultType(*this, getInto()), 2, true), dim = getHeadDim();
+  check.rows(getInput(), "input", width);
+  check.require(dim > 0 && dim % KvLayout::kBlock == 0 && width % dim == 0,
+                "can't cut its rows into heads, or those into blocks of 32");
+  return check.result();
+}
+
 LogicalResult AppendOp::verify() {
   Checker check(*this);
   check.oneForm(getInto(), 1);

@@ -3,6 +3,7 @@
 
 #include "compiler/formats/Format.h"
 #include "test/conformance/harness.h"
+#include <bit>
 #include <cmath>
 
 using namespace izhc;
@@ -24,6 +25,7 @@ protected:
   void checkMap(const std::string &kind, bool two, double factor,
                 const std::function<double(double, double)> &expected);
   void checkNorm(int64_t width, int64_t over, bool scaled, bool added);
+  void checkHadamard(int64_t dim, int64_t n);
   void checkRope(const char *style, int64_t dim, int64_t rotary);
 };
 
@@ -146,6 +148,32 @@ TEST_P(RowsTest, TurnsHeads) {
     checkRope(style, 40, 20);
     checkRope(style, 6, 2);
   }
+}
+
+// Against the definition, row by column.
+void RowsTest::checkHadamard(int64_t dim, int64_t n) {
+  SCOPED_TRACE(number(dim));
+  int64_t width = 3 * dim;
+  Kernel kernel(target(), fill("plan.kernel @k(%x: $x, %o: $x) {\n  pack.hadamard %x into %o "
+                               "{head_dim = $d} : ($x, $x) -> ()\n}\n",
+                               {{"x", rows(width)}, {"d", number(dim)}}));
+  ASSERT_TRUE(bool(kernel));
+  Random random(dim);
+  Array<float> x(random.floats(kRows * width)), out(kRows * width, 0xEE);
+  run(kernel, {x.data(), out.data()});
+  for (int64_t i = 0; i < kRows * width; ++i) {
+    double wanted = 0;
+    for (int64_t j = 0; j < n; ++j)
+      wanted += (std::popcount(uint64_t((i % n) & j)) % 2 ? -1 : 1) * double(x[i / n * n + j]);
+    ASSERT_NEAR(out[i], wanted / std::sqrt(double(n)), 2e-6) << i;
+  }
+}
+
+TEST_P(RowsTest, MultipliesHeadsWithAHadamardMatrix) {
+  checkHadamard(32, 32);
+  checkHadamard(128, 128);
+  checkHadamard(96, 32);
+  checkHadamard(576, 64);
 }
 
 IZH_FOR_EACH_TARGET(RowsTest);

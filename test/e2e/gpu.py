@@ -10,7 +10,7 @@ import numpy as np
 
 from harness import Skip, check_greedy, expect
 from reference import nmse
-from tiny import Case, MIXED, MIXTURE, ODD, bar_of, ids_of
+from tiny import CODES_BARS, Case, MIXED, MIXTURE, ODD, bar_of, ids_of
 import gguf
 
 TARGETS = "--target=cuda"
@@ -68,11 +68,11 @@ class Gpu:
             return self.tools.logits(artifact, ids, "--device", "cuda", *options)
 
 
-def accuracy(tools, options):
+def accuracy(tools, options, bar=None, compile_options=()):
     """Both variants are as near to the reference as the processors' are."""
-    case = Case(tools, options, TOKENS, [TARGETS])
+    case = Case(tools, options, TOKENS, [TARGETS, *compile_options])
     gpu, notes = Gpu(tools), []
-    bar = bar_of({t.kind for t in gguf.read(case.gguf)[1].values() if len(t.shape) > 1})
+    bar = bar or bar_of({t.kind for t in gguf.read(case.gguf)[1].values() if len(t.shape) > 1})
     for variant in ("cuda:sm_80", "cuda:sm_90"):
         error = nmse(gpu.logits(case.artifact, case.ids, "--variant", variant), case.expected)
         expect(error <= bar, f"NMSE {error:.3e} of {variant} is over {bar:g}")
@@ -167,6 +167,8 @@ def greedy(tools, options):
 def run(suite, tools):
     for name, options in MODELS.items():
         suite.run(f"gpu {name}", accuracy, tools, options)
+    codes = ["--arch=olmo2", "--kind=f16", "--layers=1", "--width=128", "--ffn=256", "--head-size=32"]
+    suite.run("gpu cache of codes", accuracy, tools, codes, CODES_BARS["q8_0"], ["--exact", "--kv=q8_0"])
     small = MODELS["blocks of 32"]
     suite.run("gpu invariance", invariance, tools, MODELS["K-quants"])
     suite.run("gpu spans", spans, tools, SPANS)

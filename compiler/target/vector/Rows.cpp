@@ -1,6 +1,7 @@
 // pack.map, pack.norm, pack.rope and pack.append: rows of float32, one unit a
 // row. What the matrix products and attention could not take in.
 
+#include "compiler/target/vector/Hadamard.h"
 #include "compiler/target/vector/KvWriter.h"
 #include "compiler/target/vector/Pieces.h"
 #include "compiler/target/vector/VectorLowering.h"
@@ -151,6 +152,20 @@ llvm::LogicalResult emitRope(KernelFrame &frame, pack::RopeOp op) {
     Value table = rowOf(frame, op.getTable(), row);
     k.loop(k.constI64(0), k.constI64(4 * widthOf(op.getInput())), 4 * dim,
            [&](Value head) { rotateHead(frame, op, table, k.at(from, head), k.at(to, head)); });
+  });
+  return success();
+}
+
+llvm::LogicalResult emitHadamard(KernelFrame &frame, pack::HadamardOp op) {
+  KernelBuilder &k = frame.k;
+  int64_t dim = op.getHeadDim(), width = widthOf(op.getInput());
+  k.loop(frame.begin, frame.end, 1, [&](Value row) {
+    Value from = rowOf(frame, op.getInput(), row), to = rowOf(frame, op.getInto(), row);
+    forEachPiece(k, width, frame.machine.lanes, [&](Value offset, int64_t piece) {
+      k.store(k.load(k.vec(piece, k.f32()), k.at(from, offset), 4), k.at(to, offset), 4);
+    });
+    k.loop(k.constI64(0), k.constI64(4 * width), 4 * dim,
+           [&](Value head) { emitHadamard(k, k.at(to, head), dim, frame.machine.lanes); });
   });
   return success();
 }

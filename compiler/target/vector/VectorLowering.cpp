@@ -26,6 +26,7 @@ LogicalResult emitBody(KernelFrame &frame, Operation *op) {
       .Case([&](pack::MapOp op) { return emitMap(frame, op); })
       .Case([&](pack::NormOp op) { return emitNorm(frame, op); })
       .Case([&](pack::RopeOp op) { return emitRope(frame, op); })
+      .Case([&](pack::HadamardOp op) { return emitHadamard(frame, op); })
       .Case([&](pack::AppendOp op) { return emitAppend(frame, op); })
       .Case([&](pack::MergeOp op) { return emitMerge(frame, op); })
       .Case([&](pack::ShortConvOp op) { return emitShortConv(frame, op); })

@@ -65,6 +65,7 @@ llvm::LogicalResult emitAttention(KernelFrame &frame, pack::AttentionOp op);
 llvm::LogicalResult emitMap(KernelFrame &frame, pack::MapOp op);
 llvm::LogicalResult emitNorm(KernelFrame &frame, pack::NormOp op);
 llvm::LogicalResult emitRope(KernelFrame &frame, pack::RopeOp op);
+llvm::LogicalResult emitHadamard(KernelFrame &frame, pack::HadamardOp op);
 llvm::LogicalResult emitAppend(KernelFrame &frame, pack::AppendOp op);
 llvm::LogicalResult emitMerge(KernelFrame &frame, pack::MergeOp op);
 llvm::LogicalResult emitShortConv(KernelFrame &frame, pack::ShortConvOp op);

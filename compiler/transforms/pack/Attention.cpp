@@ -50,11 +50,15 @@ Value stepInput(mlir::OpBuilder &builder, mlir::Location loc, pack::StepInput ki
   return op;
 }
 
-void replaceAttention(mlir::RewriterBase &rewriter, lm::AttentionOp op, Value queries, Value cache,
-                      bool windowed, bool exact) {
+void replaceAttention(mlir::RewriterBase &rewriter, lm::AttentionOp op, Value queries, bool turned,
+                      Value cache, bool windowed, bool exact) {
   mlir::OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
   auto kv = llvm::cast<pack::KvType>(cache.getType());
+  if (kv.isTurned() && !turned)
+    queries = pack::HadamardOp::create(rewriter, op.getLoc(), queries.getType(), queries,
+                                       uint64_t(kv.getDim()), Value())
+                  .getResult();
   int64_t heads = op.getHeads();
   auto partials = lm::rowsType(op.getContext(), heads * KvLayout(kv).partialBytes() / 4);
   auto input = [&](pack::StepInput kind) { return stepInput(rewriter, op.getLoc(), kind); };

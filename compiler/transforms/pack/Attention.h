@@ -28,8 +28,9 @@ mlir::Value stepInput(mlir::OpBuilder &builder, mlir::Location loc, pack::StepIn
                       bool windowed = false);
 
 // Puts pack.attention of `queries` and `cache` and the merge of its spans in
-// the place of `op`. `windowed`: all readers of the cache have windows.
+// the place of `op`. `windowed`: all readers of the cache have windows. A cache
+// that is turned has its queries turned here, unless `turned` says that they are.
 void replaceAttention(mlir::RewriterBase &rewriter, lm::AttentionOp op, mlir::Value queries,
-                      mlir::Value cache, bool windowed, bool exact);
+                      bool turned, mlir::Value cache, bool windowed, bool exact);
 
 } // namespace izhc

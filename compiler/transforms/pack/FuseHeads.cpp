@@ -87,9 +87,6 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
       return rewriter.notifyMatchFailure(op, "keys and values differ in size");
     if (!fits(type, bits))
       return rewriter.notifyMatchFailure(op, "the heads can't be cut into blocks");
-    // Their queries would not be rotated as the keys are.
-    if (bits < 16 && !append.getResult().hasOneUse())
-      return rewriter.notifyMatchFailure(op, "other layers read a cache of codes");
     HeadChain q = chainOf(op.getQueries()), k = chainOf(append.getKeys()),
               v = chainOf(append.getValues());
     if (const char *reason = obstacle(q, k, v, dim))
@@ -103,8 +100,9 @@ struct Fuse : mlir::OpRewritePattern<lm::AttentionOp> {
     // Other layers may read the cache too.
     for (mlir::Operation *user : llvm::make_early_inc_range(append.getResult().getUsers()))
       if (auto reader = llvm::dyn_cast<lm::AttentionOp>(user); reader && reader != op)
-        replaceAttention(rewriter, reader, reader.getQueries(), cache, windowed, exact);
-    replaceAttention(rewriter, op, queries, cache, windowed, exact);
+        replaceAttention(rewriter, reader, reader.getQueries(), /*turned=*/false, cache, windowed,
+                         exact);
+    replaceAttention(rewriter, op, queries, /*turned=*/true, cache, windowed, exact);
     // From the last reader to the first.
     rewriter.eraseOp(append);
     rewriter.eraseOp(state);

@@ -249,8 +249,8 @@ struct LowerState : OpRewritePattern<lm::StateOp> {
                                op.getValues(), values.slots, values.cache, Value());
     for (mlir::Operation *user : llvm::make_early_inc_range(op->getUsers()))
       if (auto attention = llvm::dyn_cast<lm::AttentionOp>(user))
-        replaceAttention(rewriter, attention, attention.getQueries(), append.getResult(), windowed,
-                         /*exact=*/true);
+        replaceAttention(rewriter, attention, attention.getQueries(), /*turned=*/false,
+                         append.getResult(), windowed, /*exact=*/true);
     rewriter.eraseOp(op);
   }
 
@@ -305,12 +305,6 @@ struct LowerDeltaRule : OpRewritePattern<lm::DeltaRuleOp> {
   }
 };
 
-bool isRead(lm::StateOp cache) {
-  return llvm::any_of(cache->getUsers(), [](mlir::Operation *user) {
-    return llvm::any_of(user->getUsers(), llvm::IsaPred<lm::AttentionOp>);
-  });
-}
-
 struct LowerRows : impl::LowerRowsBase<LowerRows> {
   using LowerRowsBase::LowerRowsBase;
 
@@ -321,13 +315,6 @@ struct LowerRows : impl::LowerRowsBase<LowerRows> {
       // One complaint tells enough.
       if (!type || !fit)
         return;
-      if (fits(type, cacheBits) && cacheBits < 16 && isRead(op)) {
-        // Codes are kept of keys that are rotated, and only pack.matmul_heads
-        // rotates queries.
-        fit = false;
-        op.emitError("has queries, keys and values that are no plain products turned alike, which "
-                     "this type of cache needs: compile without --kv");
-      }
       if (fits(type, cacheBits))
         return;
       fit = false;

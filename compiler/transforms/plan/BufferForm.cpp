@@ -140,6 +140,12 @@ void create(OpBuilder &builder, pack::RopeOp op, Arguments from) {
                        op.getStyleAttr(), from.one());
 }
 
+void create(OpBuilder &builder, pack::HadamardOp op, Arguments from) {
+  Value input = from.one();
+  pack::HadamardOp::create(builder, op.getLoc(), mlir::Type(), input, op.getHeadDimAttr(),
+                           from.one());
+}
+
 void create(OpBuilder &builder, pack::AppendOp op, Arguments from) {
   Value keys = from.one(), values = from.one(), slots = from.one();
   pack::AppendOp::create(builder, op.getLoc(), mlir::Type(), keys, values, slots, Value(),
@@ -164,7 +170,7 @@ void create(OpBuilder &builder, pack::DeltaRuleOp op, Arguments from) {
 
 bool hasKernel(mlir::Operation *op) {
   if (llvm::isa<pack::ScaleRowsOp, pack::HeadMatmulOp, pack::JoinOp, pack::RouteOp,
-                pack::ExpertGateOp, pack::ExpertSumOp>(op))
+                pack::ExpertGateOp, pack::ExpertSumOp, pack::HadamardOp>(op))
     return true;
   return llvm::isa<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp,
                    pack::MatmulHeadsOp, pack::AttentionOp, pack::MergeOp, pack::MapOp, pack::NormOp,
@@ -195,7 +201,8 @@ llvm::SmallVector<Value> boundOperands(mlir::Operation *op) {
 void createBufferForm(OpBuilder &builder, mlir::Operation *op, ValueRange arguments) {
   llvm::TypeSwitch<mlir::Operation *>(op)
       .Case<pack::ScaleRowsOp, pack::HeadMatmulOp, pack::JoinOp, pack::RouteOp, pack::ExpertGateOp,
-            pack::ExpertSumOp>([&](auto typed) { create(builder, typed, Arguments(arguments)); })
+            pack::ExpertSumOp, pack::HadamardOp>(
+          [&](auto typed) { create(builder, typed, Arguments(arguments)); })
       .Case<pack::EmbedOp, pack::RopeTableOp, pack::QuantizeOp, pack::MatmulOp, pack::MatmulHeadsOp,
             pack::AttentionOp, pack::MergeOp, pack::MapOp, pack::NormOp, pack::RopeOp,
             pack::AppendOp, pack::ShortConvOp, pack::DeltaRuleOp>(

@@ -124,11 +124,8 @@ void Cache::storeBlock(Value v, const Cell &cell) {
            [&] { k.store(k.truncate(both, k.i8()), cell.code, 1); });
 }
 
-// Row by column, H[i][j] = (-1)^(number of common bits of i and j) / sqrt(n),
-// for each run of n values, n the largest power of two that divides `count`.
-Value Cache::turned(Value values, int64_t count, Value i) {
-  if (!type.isTurned())
-    return loadFloat(k, values, i);
+// Row by column, H[i][j] = (-1)^(number of common bits of i and j) / sqrt(n).
+Value hadamardOf(KernelBuilder &k, Value values, int64_t count, Value i) {
   int64_t n = count & -count;
   Value run = k.mul(k.div(i, n), n), row = k.truncate(k.rem(i, n), k.i32());
   Value total = k.loop(k.constI64(0), k.constI64(n), k.constI64(1), {k.zero(k.f32())},
@@ -142,6 +139,21 @@ Value Cache::turned(Value values, int64_t count, Value i) {
                          return Block::Values{k.add(carried[0], k.bitcast(bits, k.f32()))};
                        })[0];
   return k.mul(total, k.constFloat(k.f32(), 1 / std::sqrt(double(n))));
+}
+
+Value Cache::turned(Value values, int64_t count, Value i) {
+  return type.isTurned() ? hadamardOf(k, values, count, i) : loadFloat(k, values, i);
+}
+
+LogicalResult emitHadamard(Block &block, pack::HadamardOp op) {
+  KernelBuilder &k = block.k;
+  int64_t dim = op.getHeadDim();
+  Value input = block.rowOf(op.getInput(), block.unit), out = block.rowOf(op.getInto(), block.unit);
+  block.forThreads(Block::widthOf(op.getInto()), [&](Value at) {
+    Value head = k.mul(k.div(at, dim), 4 * dim);
+    storeFloat(k, hadamardOf(k, k.at(input, head), dim, k.rem(at, dim)), out, at);
+  });
+  return success();
 }
 
 // A warp for each head of keys and of values.

@@ -9,6 +9,10 @@
 
 namespace izhc::cuda {
 
+// Element i of each run of n floats times the Hadamard matrix, n the largest power
+// of two that divides `count`.
+mlir::Value hadamardOf(KernelBuilder &k, mlir::Value values, int64_t count, mlir::Value i);
+
 class Cache {
 public:
   using Value = mlir::Value;

@@ -36,6 +36,7 @@ LogicalResult emit(Block &block, Operation *op) {
       .Case([&](pack::MapOp op) { return emitMap(block, op); })
       .Case([&](pack::NormOp op) { return emitNorm(block, op); })
       .Case([&](pack::RopeOp op) { return emitRope(block, op); })
+      .Case([&](pack::HadamardOp op) { return emitHadamard(block, op); })
       .Case([&](pack::JoinOp op) { return emitJoin(block, op); })
       .Case([&](pack::ScaleRowsOp op) { return emitScaleRows(block, op); })
       .Case([&](pack::RouteOp op) { return emitRoute(block, op); })

@@ -19,6 +19,7 @@ llvm::LogicalResult emitAppend(Block &block, pack::AppendOp op);
 llvm::LogicalResult emitMap(Block &block, pack::MapOp op);
 llvm::LogicalResult emitNorm(Block &block, pack::NormOp op);
 llvm::LogicalResult emitRope(Block &block, pack::RopeOp op);
+llvm::LogicalResult emitHadamard(Block &block, pack::HadamardOp op);
 llvm::LogicalResult emitJoin(Block &block, pack::JoinOp op);
 llvm::LogicalResult emitScaleRows(Block &block, pack::ScaleRowsOp op);
 llvm::LogicalResult emitRoute(Block &block, pack::RouteOp op);

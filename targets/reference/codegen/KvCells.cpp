@@ -106,11 +106,8 @@ void KvCells::storeBlock(Value values, Value first, function_ref<Cell(Value i)> 
   });
 }
 
-// Row by column, H[i][j] = (-1)^(number of common bits of i and j) / sqrt(n),
-// for each run of n values, n the largest power of two that divides `count`.
-void KvCells::turn(Value values, int64_t count) {
-  if (!type.isTurned())
-    return;
+// Row by column, H[i][j] = (-1)^(number of common bits of i and j) / sqrt(n).
+void multiplyHadamard(KernelBuilder &k, Value values, int64_t count) {
   int64_t n = count & -count;
   Value copy = k.stack(4 * count);
   Value scale = k.constFloat(k.f32(), 1 / std::sqrt(double(n)));

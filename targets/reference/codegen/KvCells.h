@@ -7,6 +7,10 @@
 
 namespace izhc::reference {
 
+// Multiplies each run of n floats with the Hadamard matrix, n the largest power of
+// two that divides `count`.
+void multiplyHadamard(KernelBuilder &k, mlir::Value values, int64_t count);
+
 struct KvCells {
   using Value = mlir::Value;
 
@@ -26,8 +30,11 @@ struct KvCells {
   // All floats at `values` (spoilt by a turned cache).
   void storeKey(Value page, Value head, Value token, Value values);
   void storeValue(Value page, Value head, Value token, Value values);
-  // Multiplies the floats with the cache's Hadamard matrix, if it is turned.
-  void turn(Value values, int64_t count);
+  // multiplyHadamard, if the cache is turned.
+  void turn(Value values, int64_t count) {
+    if (type.isTurned())
+      multiplyHadamard(k, values, count);
+  }
 
 private:
   // Where a value lies: its float16, or its block's scale and its byte. `high`:

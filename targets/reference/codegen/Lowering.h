@@ -27,6 +27,7 @@ llvm::LogicalResult emitAttention(KernelFrameBase &frame, pack::AttentionOp op);
 llvm::LogicalResult emitMap(KernelFrameBase &frame, pack::MapOp op);
 llvm::LogicalResult emitNorm(KernelFrameBase &frame, pack::NormOp op);
 llvm::LogicalResult emitRope(KernelFrameBase &frame, pack::RopeOp op);
+llvm::LogicalResult emitHadamard(KernelFrameBase &frame, pack::HadamardOp op);
 llvm::LogicalResult emitAppend(KernelFrameBase &frame, pack::AppendOp op);
 llvm::LogicalResult emitMerge(KernelFrameBase &frame, pack::MergeOp op);
 llvm::LogicalResult emitShortConv(KernelFrameBase &frame, pack::ShortConvOp op);

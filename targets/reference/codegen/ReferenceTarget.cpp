@@ -37,6 +37,7 @@ public:
           .Case([&](pack::MapOp op) { return reference::emitMap(frame, op); })
           .Case([&](pack::NormOp op) { return reference::emitNorm(frame, op); })
           .Case([&](pack::RopeOp op) { return reference::emitRope(frame, op); })
+          .Case([&](pack::HadamardOp op) { return reference::emitHadamard(frame, op); })
           .Case([&](pack::AppendOp op) { return reference::emitAppend(frame, op); })
           .Case([&](pack::MergeOp op) { return reference::emitMerge(frame, op); })
           .Case([&](pack::ShortConvOp op) { return reference::emitShortConv(frame, op); })

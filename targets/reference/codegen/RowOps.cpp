@@ -101,6 +101,19 @@ LogicalResult emitRope(KernelFrameBase &frame, pack::RopeOp op) {
   return success();
 }
 
+LogicalResult emitHadamard(KernelFrameBase &frame, pack::HadamardOp op) {
+  KernelBuilder &k = frame.k;
+  int64_t dim = op.getHeadDim(), width = rowBytes(op.getInput()) / 4;
+  k.loop(frame.begin, frame.end, 1, [&](Value row) {
+    Value input = rowOf(frame, op.getInput(), row), out = rowOf(frame, op.getInto(), row);
+    k.loop(k.constI64(0), k.constI64(width), 1,
+           [&](Value i) { storeFloat(k, loadFloat(k, input, i), out, i); });
+    k.loop(k.constI64(0), k.constI64(width), dim,
+           [&](Value head) { multiplyHadamard(k, k.at(out, k.mul(head, 4)), dim); });
+  });
+  return success();
+}
+
 LogicalResult emitAppend(KernelFrameBase &frame, pack::AppendOp op) {
   KernelBuilder &k = frame.k;
   auto kv = cast<pack::KvType>(op.getInto().getType());

@@ -248,6 +248,14 @@ func.func @rope_heads(%x: tensor<?x8xf32>, %t: tensor<?x4xf32>) {
 
 // -----
 
+func.func @hadamard_blocks(%x: tensor<?x48xf32>) {
+  // expected-error @+1 {{can't cut its rows into heads, or those into blocks of 32}}
+  %y = pack.hadamard %x {head_dim = 48} : (tensor<?x48xf32>) -> tensor<?x48xf32>
+  return
+}
+
+// -----
+
 func.func @rope_values(%x: tensor<?x8xf32>, %t: tensor<?x6xf32>) {
   // expected-error @+1 {{can only turn an even number of a head's values}}
   %y = pack.rope %x table %t {head_dim = 4, style = 1 : i32} : (tensor<?x8xf32>, tensor<?x6xf32>) -> tensor<?x8xf32>

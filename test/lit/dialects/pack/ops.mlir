@@ -74,6 +74,8 @@ func.func @tensors(%s: tensor<64xf32>, %h: tensor<16xf32>) -> (tensor<?x64xf32>,
   %n = pack.norm %y scale %h residual %x {over = 16, eps = 1.0e-5 : f32} : (tensor<?x64xf32>, tensor<16xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
   // CHECK: pack.rope %{{.*}} table %{{.*}} {head_dim = 16 : i64, style = 2 : i32}
   %r = pack.rope %n table %t {head_dim = 16, style = 2 : i32} : (tensor<?x64xf32>, tensor<?x4xf32>) -> tensor<?x64xf32>
+  // CHECK: pack.hadamard %{{.*}} {head_dim = 32 : i64} : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  %turned = pack.hadamard %r {head_dim = 32} : (tensor<?x64xf32>) -> tensor<?x64xf32>
   // CHECK: pack.append %{{.*}}, %{{.*}} slots %{{.*}} cache %{{.*}} : (tensor<?x64xf32>, tensor<?x64xf32>, tensor<?xi32>, !pack.kv<4 x 16, page 64>) -> !pack.kv<4 x 16, page 64>
   %f2 = pack.append %r, %n slots %slots cache %c : (tensor<?x64xf32>, tensor<?x64xf32>, tensor<?xi32>, !kv) -> !kv
   // CHECK: pack.input sequences : tensor<?xi32>
