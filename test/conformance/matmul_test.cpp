@@ -16,7 +16,7 @@ constexpr double kTolerance = 1e-5;
 constexpr float kScale = 0.75f;
 // More than are computed together; for some products more than pass by before
 // the next weights are read.
-constexpr int64_t kMostTokens = 17, kManyTokens = 150;
+constexpr int64_t kMostTokens = 17, kManyTokens = 270;
 
 // One product and what it should give.
 struct Case {
@@ -172,7 +172,7 @@ void MatmulTest::check(Case &c, pack::ActType type, int64_t most) {
   for (int64_t token = 0; token < most; token += 1 + most / 32)
     ASSERT_TRUE(same(run(kernel, c, act, token, 1), token))
         << "token " << token << " alone differs from the same among " << most;
-  for (int64_t tokens : {2, 3, 5, 8, 9, 31, 128, 129, 144})
+  for (int64_t tokens : {2, 3, 5, 8, 9, 31, 128, 129, 144, 259})
     if (4 + tokens <= most)
       ASSERT_TRUE(same(run(kernel, c, act, 4, tokens), 4)) << tokens << " tokens from token 4";
   std::vector<int64_t> single;

@@ -71,7 +71,7 @@ private:
   void addOutputs(Value first, int64_t size, Value panel, int64_t firstVector, Values sums);
 
   // Calls body(first vector, size) for blocks of the group's vectors.
-  void forEachBlock(llvm::function_ref<void(Value, int64_t)> body);
+  void forEachBlock(ArrayRef<int64_t> sizes, llvm::function_ref<void(Value, int64_t)> body);
   // What weights are multiplied by so that float16 sums of values can't overflow.
   static constexpr double headroom() { return 1.0 / (1 << PairProducts::kHeadroomBits); }
   // Keys of the span that the vectors up to `index` see, or fewer than 1.
@@ -134,7 +134,9 @@ private:
   int64_t queryStride, keyStride, valueStride;
   // Query vectors of a group; a multiple of all blocks.
   int64_t most;
-  SmallVector<int64_t, 4> blocks;
+  // Sizes of blocks, largest first: of those that read converted panels, and of
+  // those that convert what they read and so had better be large.
+  SmallVector<int64_t, 4> blocks, converting;
   int64_t keyPanels, valuePanels; // converted together
   // Pages are as products need them.
   bool readsPages;
@@ -163,12 +165,14 @@ Attention::Attention(KernelFrame &frame, pack::AttentionOp op)
   valueStride = kSpan / 2 * form.rowBytes();
   bool many = frame.machine.vectorRegisters >= 32;
   if (group % 3 == 0)
-    blocks = many ? SmallVector<int64_t, 4>{6, 3} : SmallVector<int64_t, 4>{3};
+    converting = many ? SmallVector<int64_t, 4>{6, 3} : SmallVector<int64_t, 4>{3};
   else if (many)
-    blocks =
+    converting =
         group % 2 == 0 ? SmallVector<int64_t, 4>{6, 4, 2} : SmallVector<int64_t, 4>{6, 4, 2, 1};
   else
-    blocks = {3, 2, 1};
+    converting = {3, 2, 1};
+  // With three rows, sums and panels together are more than 16 registers.
+  blocks = many ? converting : SmallVector<int64_t, 4>{2, 1};
   most = kv.getDim() > 128 ? 24 : 48;
   readsPages = layout.bits == 16 && form.number == PairNumber::Float16;
   keyPanels = std::max<int64_t>(1, kWidth / form.vectors());
@@ -315,7 +319,7 @@ void Attention::emitSpan(Value number) {
   low = k.max(k.sub(firstKey, spanFirst), k.constI64(0));
   end = keysUpTo(k.add(count, -1));
   bool halves = layout.bits == 16;
-  int64_t most = frame.machine.floats.convertsHalf ? kFew : blocks.front();
+  int64_t most = frame.machine.floats.convertsHalf ? kFew : converting.front();
   Value few = k.lessEqual(count, k.constI64(most));
   auto either = [&](function_ref<void()> direct, function_ref<void()> converted) {
     if (readsPages)
@@ -327,9 +331,9 @@ void Attention::emitSpan(Value number) {
   either([&] { readValues(); }, [&] { emitValues(); });
 }
 
-void Attention::forEachBlock(function_ref<void(Value, int64_t)> body) {
+void Attention::forEachBlock(ArrayRef<int64_t> sizes, function_ref<void(Value, int64_t)> body) {
   Value done = k.constI64(0);
-  for (int64_t size : blocks) {
+  for (int64_t size : sizes) {
     Value stop = k.add(done, k.mul(k.div(k.sub(count, done), size), size));
     k.loop(done, stop, size, [&](Value first) { body(first, size); });
     done = stop;
@@ -372,7 +376,7 @@ void Attention::storeScores(Value first, int64_t size, Value key, int64_t firstV
 }
 
 void Attention::scoresOfPanels(Value key, int64_t count) {
-  forEachBlock([&](Value first, int64_t size) {
+  forEachBlock(blocks, [&](Value first, int64_t size) {
     k.ifThen(k.less(key, keysUpTo(k.add(first, size - 1))), [&] {
       int64_t vectors = count * form.vectors();
       for (int64_t v = 0; v < vectors; v += kWidth) {
@@ -492,7 +496,7 @@ void Attention::clearHiddenToken(int64_t count) {
 void Attention::sumsOfPanels(Value panel, int64_t count) {
   int64_t vectors = count * form.vectors();
   Value begin = k.div(low, 2);
-  forEachBlock([&](Value first, int64_t size) {
+  forEachBlock(blocks, [&](Value first, int64_t size) {
     Value keys = keysUpTo(k.add(first, size - 1));
     Value stop = k.div(k.add(k.max(keys, k.constI64(0)), 1), 2);
     for (int64_t v = 0; v < vectors; v += kWidth) {
@@ -561,7 +565,7 @@ void Attention::readScores() {
   int64_t step = keyPanels * kPanel, vectors = keyPanels * form.vectors();
   k.loop(k.mul(k.div(low, step), step), end, step, [&](Value key) {
     Value from = keysIn(physicalPage(key), kvHead, key), next = nextKeys(key);
-    forEachBlock([&](Value first, int64_t size) {
+    forEachBlock(converting, [&](Value first, int64_t size) {
       k.ifThen(k.less(key, keysUpTo(k.add(first, size - 1))), [&] {
         for (int64_t v = 0; v < vectors; v += kWidth) {
           int64_t some = std::min(kWidth, vectors - v);
@@ -580,7 +584,7 @@ void Attention::readScores() {
 void Attention::readValues() {
   auto emit = [&](Value panel, int64_t panels) {
     int64_t vectors = panels * form.vectors();
-    forEachBlock([&](Value first, int64_t size) {
+    forEachBlock(converting, [&](Value first, int64_t size) {
       for (int64_t v = 0; v < vectors; v += kWidth)
         readValuesOf(panel, first, size, v, std::min(kWidth, vectors - v));
     });

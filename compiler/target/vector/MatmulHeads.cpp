@@ -30,7 +30,13 @@ private:
   };
   void group(const Segment &segment, int64_t role, Value number);
   void few(const Segment &segment, int64_t role, const Group &group);
-  void many(const Segment &segment, int64_t role, const Group &group);
+  // `step` tiles are multiplied together by `product`.
+  template <typename Body>
+  void many(const Segment &segment, int64_t role, const Group &group, int64_t groupRows,
+            int64_t step, Body product);
+  void panels(const Segment &segment, int64_t role, const Group &group);
+  void decoded(const Segment &segment, int64_t role, const Group &group);
+  int64_t passRows(int64_t group) const;
   void finishRows(const Segment &segment, int64_t role, const Group &group, Value first, Value rows,
                   Value values);
   void finishHead(const Segment &segment, int64_t role, Value head, Value values, Value row);
@@ -60,24 +66,26 @@ private:
   pack::KvType kv;
   KvWriter writer;
   int64_t headDim, groupRows;
-  // The most rows of activations in a pass of many.
-  int64_t passRows = 0;
   Value scratch, panel, sums;
 };
 
 // Bytes of sums that such a pass has at most.
-constexpr int64_t kPassBytes = 32 * 1024;
+constexpr int64_t kPassBytes = 64 * 1024;
+
+// The most rows of activations in a pass of groups of `group` rows.
+int64_t HeadsEmitter::passRows(int64_t group) const {
+  int64_t most = std::min(PanelProduct::kMostRows, DecodedProduct::kMostRows);
+  return std::clamp(kPassBytes / (4 * groupRows), group, most) / group * group;
+}
 
 LogicalResult HeadsEmitter::emit() {
   scratch = k.stack(TileProduct::kScratchBytes);
-  int64_t most = frame.machine.tokenTiles.front(), rowBytes = 4 * groupRows;
-  if (frame.machine.matrix) {
-    constexpr int64_t kRows = PanelProduct::kGroupRows;
-    panel = k.stack(PanelProduct::kScratchBytes);
-    passRows = std::clamp(kPassBytes / rowBytes / kRows * kRows, kRows, PanelProduct::kMostRows);
-    most = std::max(most, passRows);
-  }
-  sums = k.stack(most * rowBytes);
+  int64_t most = frame.machine.tokenTiles.front();
+  panel = manyRowsScratch(frame);
+  if (panel)
+    most =
+        std::max({most, passRows(PanelProduct::kGroupRows), passRows(DecodedProduct::kMostGroup)});
+  sums = k.stack(most * 4 * groupRows);
   int64_t unit = 0;
   for (auto [role, weight] : llvm::enumerate(op.getWeights())) {
     auto segment =
@@ -103,11 +111,18 @@ void HeadsEmitter::group(const Segment &segment, int64_t role, Value number) {
   // A last group may have fewer tiles than the others.
   Value tiles = k.min(k.sub(k.constI64(segment.tiles()), firstTile), k.constI64(groupTiles));
   Group group{number, firstTile, tiles};
-  if (!panelsServe(frame, act, segment))
+  ManyRows many = manyRows(frame, act, segment);
+  // Heads of an odd number of tiles have some without a neighbour.
+  int64_t together =
+      many.kind == ManyRows::Decoded ? DecodedProduct::tilesAtOnce(frame.machine) : 1;
+  if (many.kind == ManyRows::None || groupTiles % together || segment.tiles() % together)
     return few(segment, role, group);
   k.ifThenElse(
-      k.less(frame.tokens, k.constI64(PanelProduct::kGroupRows)),
-      [&] { few(segment, role, group); }, [&] { many(segment, role, group); });
+      k.less(frame.tokens, k.constI64(many.fewest)), [&] { few(segment, role, group); },
+      [&] {
+        many.kind == ManyRows::Panels ? panels(segment, role, group)
+                                      : decoded(segment, role, group);
+      });
 }
 
 void HeadsEmitter::few(const Segment &segment, int64_t role, const Group &group) {
@@ -125,21 +140,43 @@ void HeadsEmitter::few(const Segment &segment, int64_t role, const Group &group)
   });
 }
 
-void HeadsEmitter::many(const Segment &segment, int64_t role, const Group &group) {
-  PanelProduct product(frame, *segment.format, act, segment.cols, scratch, panel);
+template <typename Body>
+void HeadsEmitter::many(const Segment &segment, int64_t role, const Group &group,
+                        int64_t groupOfRows, int64_t step, Body product) {
   Value records = frame.address(op.getAct());
-  forPanelPasses(k, frame.tokens, passRows, [&](const PanelPass &pass) {
+  forPanelPasses(k, frame.tokens, groupOfRows, passRows(groupOfRows), [&](const PanelPass &pass) {
     Value record = k.at(records, k.mul(pass.first, layout.stride));
-    k.loop(k.constI64(0), group.tiles, 1, [&](Value tile) {
-      Value number = k.add(group.firstTile, tile);
-      Value weights = k.at(segment.weights, k.mul(number, product.tileBytes()));
-      Value to = k.at(sums, k.mul(tile, 4 * PackedLayout::kTileRows));
-      product.emit(weights, record, pass.rows, to, 4 * groupRows);
+    k.loop(k.constI64(0), group.tiles, step, [&](Value tile) {
+      llvm::SmallVector<Value, 2> weights, out;
+      for (int64_t i = 0; i < step; ++i) {
+        Value number = k.add(k.add(group.firstTile, tile), i);
+        int64_t tileBytes = PackedLayout(*segment.format).tileBytes(segment.cols);
+        weights.push_back(k.at(segment.weights, k.mul(number, tileBytes)));
+        out.push_back(k.at(sums, k.mul(k.add(tile, i), 4 * PackedLayout::kTileRows)));
+      }
+      product(weights, record, pass.rows, out);
     });
     pass.forGroups(k, [&](Value first, Value rows, Value sumsBefore) {
       finishRows(segment, role, group, first, rows, k.at(sums, k.mul(sumsBefore, 4 * groupRows)));
     });
   });
+}
+
+void HeadsEmitter::panels(const Segment &segment, int64_t role, const Group &group) {
+  PanelProduct product(frame, *segment.format, act, segment.cols, scratch, panel);
+  many(segment, role, group, PanelProduct::kGroupRows, 1,
+       [&](auto &weights, Value record, Value rows, auto &out) {
+         product.emit(weights[0], record, rows, out[0], 4 * groupRows);
+       });
+}
+
+void HeadsEmitter::decoded(const Segment &segment, int64_t role, const Group &group) {
+  DecodedProduct product(frame, *segment.format, act, segment.cols, scratch, panel);
+  many(segment, role, group, DecodedProduct::groupRows(frame.machine),
+       DecodedProduct::tilesAtOnce(frame.machine),
+       [&](auto &weights, Value record, Value rows, auto &out) {
+         product.emit(weights, record, rows, out, 4 * groupRows);
+       });
 }
 
 // `values`: the sums of the group's heads, those of row `first` first.

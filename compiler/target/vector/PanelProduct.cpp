@@ -7,10 +7,6 @@
 //
 // Sums are exact integers, and each is converted, scaled and added in the order
 // of TileProduct: results don't depend on which of both computes a row.
-//
-// In the memory of a panel, chunks lie one after another (of 64 weights: codes
-// as the unit wants them, less the zero point; a vector of scales a step; one
-// of minima a step), behind them the heads of units of 256 (scale, -minimum).
 
 #include "compiler/target/vector/PanelProduct.h"
 
@@ -20,12 +16,10 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kVector = 4 * PackedLayout::kTileRows;
-constexpr int64_t kChunkCodes = 64 * PackedLayout::kTileRows;
+constexpr int64_t kVector = DecodedPanel::kVector;
 // Weights of a row in a panel: with the records of a group and the sums of all,
 // it stays in a first-level cache of 48 KiB.
 constexpr int64_t kPanelWeights = 1024;
-constexpr int64_t kPanelChunks = kPanelWeights / 64;
 constexpr int64_t kMostSteps = 4;
 // What the unit makes of one step.
 constexpr int64_t kSumBytes = PanelProduct::kGroupRows * kVector;
@@ -33,10 +27,8 @@ constexpr int64_t kSumBytes = PanelProduct::kGroupRows * kVector;
 constexpr int64_t kAheadBytes = 128;
 // Two buffers of the sums of a chunk.
 constexpr int64_t kBufferBytes = kMostSteps * kSumBytes;
-constexpr int64_t kHeadsOffset = 2 * kBufferBytes;
-constexpr int64_t kChunksOffset = kHeadsOffset + kPanelWeights / 256 * 2 * kVector;
-static_assert(kChunksOffset + kPanelChunks * (kChunkCodes + 2 * kMostSteps * kVector) <=
-              PanelProduct::kScratchBytes);
+constexpr int64_t kPanelOffset = 2 * kBufferBytes;
+static_assert(kPanelOffset + DecodedPanel::bytesFor(kPanelWeights) <= PanelProduct::kScratchBytes);
 
 } // namespace
 
@@ -59,36 +51,25 @@ PanelProduct::PanelProduct(KernelFrame &frame, const FormatSpec &format, pack::A
                            int64_t cols, Value unpacking, Value scratch)
     : k(frame.k), unit(*frame.machine.matrix), reader(frame.k, format, frame.machine.lanes),
       type(type), act(type), floats(k.vec(PackedLayout::kTileRows, k.f32())),
-      ints(k.vec(PackedLayout::kTileRows, k.i32())), cols(cols), nested(format.blockWeights == 256),
-      hasScales(!nested || reader.hasSubs()), grouped(type.getKind() == pack::ActKind::Block256),
-      step(format.subWeights == 16 ? 16 : 32), steps(64 / step), unpacking(unpacking),
-      panelChunks(k.at(scratch, kChunksOffset)), panelHeads(k.at(scratch, kHeadsOffset)),
+      ints(k.vec(PackedLayout::kTileRows, k.i32())), cols(cols),
+      grouped(type.getKind() == pack::ActKind::Block256),
+      decoded(k, reader, {0, /*lessZeroPoint=*/true}, kPanelWeights, unpacking,
+              k.at(scratch, kPanelOffset)),
       buffers(scratch) {
   assert(frame.machine.lanes == PackedLayout::kTileRows && "a tile is one vector wide");
-  if (step == 16 && format.hasMin)
+  if (decoded.step == 16 && format.hasMin)
     sums16Offset = pack::ActLayout::find(type.getCorr16(), act.corr16, -1);
-  scalesOffset = kChunkCodes;
-  minimaOffset = scalesOffset + (hasScales ? steps * kVector : 0);
-  chunkBytes = minimaOffset + (format.hasMin ? steps * kVector : 0);
-  headBytes = nested ? (format.hasMin ? 2 : 1) * kVector : 0;
-}
-
-Value PanelProduct::groups(KernelBuilder &k, Value rows) {
-  return k.div(k.add(rows, kGroupRows - 1), kGroupRows);
-}
-
-Value PanelProduct::firstRow(KernelBuilder &k, Value group, Value rows) {
-  return k.min(k.mul(group, kGroupRows), k.add(rows, -kGroupRows));
 }
 
 void PanelProduct::emit(Value tile, Value first, Value rows, Value out, int64_t outStride) {
-  unit.configure(k, step);
-  Pass pass{first, rows, groups(k, rows), out, outStride};
+  unit.configure(k, decoded.step);
+  Pass pass{first, {kGroupRows, rows}, out, outStride};
   auto forSums = [&](llvm::function_ref<Value(Value place)> value) {
-    k.loop(k.constI64(0), k.mul(pass.groups, kGroupRows * outStride), outStride, [&](Value at) {
-      Value place = k.at(out, at);
-      k.store(value(place), place, 64);
-    });
+    k.loop(k.constI64(0), k.mul(pass.groups.count(k), kGroupRows * outStride), outStride,
+           [&](Value at) {
+             Value place = k.at(out, at);
+             k.store(value(place), place, 64);
+           });
   };
   forSums([&](Value) { return k.zero(floats); });
   int64_t units = reader.layout.unitsPerRow(cols);
@@ -96,7 +77,7 @@ void PanelProduct::emit(Value tile, Value first, Value rows, Value out, int64_t 
   k.loop(k.constI64(0), k.constI64(units), most, [&](Value firstUnit) {
     Value count = k.min(k.sub(k.constI64(units), firstUnit), k.constI64(most));
     Panel panel{tile, firstUnit, count, k.mul(count, reader.layout.unitWeights / 64)};
-    decode(panel);
+    decoded.decode(tile, firstUnit, count);
     multiply(panel, pass);
   });
   unit.release(k);
@@ -104,64 +85,6 @@ void PanelProduct::emit(Value tile, Value first, Value rows, Value out, int64_t 
     forSums([&](Value place) {
       return k.mul(vectorAt(place), k.constFloat(floats, reader.spec.factor));
     });
-}
-
-//===----------------------------------------------------------------------===//
-// Decoding
-//===----------------------------------------------------------------------===//
-
-Value PanelProduct::chunkAt(Value chunk, int64_t offset) {
-  return k.at(k.at(panelChunks, k.mul(chunk, chunkBytes)), offset);
-}
-
-Value PanelProduct::headAt(Value unit, int64_t offset) {
-  return k.at(k.at(panelHeads, k.mul(unit, headBytes)), offset);
-}
-
-void PanelProduct::decode(const Panel &panel) {
-  const PackedLayout &layout = reader.layout;
-  int64_t chunks = layout.unitWeights / 64;
-  k.loop(k.constI64(0), panel.units, 1, [&](Value u) {
-    Value from = k.at(panel.tile, k.mul(k.add(panel.firstUnit, u), layout.unitBytes));
-    if (!nested)
-      return decodeChunk(from, Value(), from, u);
-    decodeHead(from, headAt(u, 0));
-    if (reader.unpacksSubs())
-      reader.unpackSubs(from, from, unpacking);
-    if (reader.expands())
-      reader.expandCodes(from, unpacking);
-    Value codes = reader.expands() ? k.at(unpacking, WeightReader::kCodesInScratch) : from;
-    k.loop(k.constI64(0), k.constI64(chunks), 1, [&](Value q) {
-      decodeChunk(k.at(codes, k.mul(q, layout.chunkBytes)), k.at(unpacking, k.mul(q, 64)), Value(),
-                  k.add(k.mul(u, chunks), q));
-    });
-  });
-}
-
-void PanelProduct::decodeHead(Value from, Value head) {
-  k.store(reader.scale(from, from, 0), head, 64);
-  if (reader.spec.hasMin)
-    k.store(k.neg(reader.minimum(from, 0)), k.at(head, kVector), 64);
-}
-
-// `codes`: the chunk's; `subs`: its unpacked sub-scales; `head`: of units that
-// are one chunk.
-void PanelProduct::decodeChunk(Value codes, Value subs, Value head, Value chunk) {
-  const FormatSpec &spec = reader.spec;
-  Value dwords = reader.hasSubs() ? reader.subDwords(codes, subs) : Value();
-  for (int64_t s = 0; s < steps; ++s) {
-    if (hasScales)
-      k.store(dwords ? reader.sub(dwords, s * step) : reader.scale(Value(), head, s * step),
-              chunkAt(chunk, scalesOffset + s * kVector), 64);
-    if (spec.hasMin)
-      k.store(dwords ? reader.subMin(dwords, s * step) : reader.minimum(head, s * step),
-              chunkAt(chunk, minimaOffset + s * kVector), 64);
-  }
-  WeightReader::Planes planes;
-  for (int64_t kk = 0; kk < 64; kk += 4) {
-    Value bytes = reader.codes(planes, codes, kk);
-    k.store(k.add(bytes, -int64_t(spec.zeroPoint)), chunkAt(chunk, kk / 4 * kVector), 64);
-  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,13 +107,13 @@ Value PanelProduct::rowValue(Type element, Value base, int64_t row, int64_t offs
 void PanelProduct::startChunk(const Panel &panel, Value record, Value chunk, Value buffer) {
   Value values = actAt(panel, record, chunk, act.codes, 64);
   auto to = [&](int64_t s) { return k.at(k.at(buffers, buffer), s * kSumBytes); };
-  for (int64_t s = 0; s < steps; ++s) {
-    unit.load(k, MatrixUnit::activations(s), k.at(values, s * step), act.stride);
-    unit.load(k, MatrixUnit::codes(s), chunkAt(chunk, s * step / 4 * kVector), kVector);
+  for (int64_t s = 0; s < decoded.steps; ++s) {
+    unit.load(k, MatrixUnit::activations(s), k.at(values, s * decoded.step), act.stride);
+    unit.load(k, MatrixUnit::codes(s), decoded.codes(chunk, s * decoded.step), kVector);
     unit.clear(k, MatrixUnit::sums(s));
     unit.multiply(k, MatrixUnit::sums(s), MatrixUnit::activations(s), MatrixUnit::codes(s));
   }
-  for (int64_t s = 0; s < steps; ++s)
+  for (int64_t s = 0; s < decoded.steps; ++s)
     unit.store(k, MatrixUnit::sums(s), to(s), kVector);
 }
 
@@ -209,19 +132,19 @@ Value PanelProduct::startNext(const Panel &panel, const Group &group, Value chun
 }
 
 void PanelProduct::multiply(const Panel &panel, const Pass &pass) {
-  Value zero = k.constI64(0), lastGroup = k.add(pass.groups, -1);
+  Value zero = k.constI64(0), count = pass.groups.count(k), lastGroup = k.add(count, -1);
   auto record = [&](Value group) {
-    return k.at(pass.first, k.mul(firstRow(k, group, pass.rows), act.stride));
+    return k.at(pass.first, k.mul(pass.groups.firstRow(k, group), act.stride));
   };
   Value behind =
       k.at(panel.tile, k.mul(k.add(panel.firstUnit, panel.units), reader.layout.unitBytes));
   startChunk(panel, pass.first, zero, zero);
-  k.loop(zero, pass.groups, k.constI64(1), zero, [&](Value g, llvm::ArrayRef<Value> carried) {
+  k.loop(zero, count, k.constI64(1), zero, [&](Value g, llvm::ArrayRef<Value> carried) {
     Group group{record(g), record(k.min(k.add(g, 1), lastGroup)),
                 k.at(pass.out, k.mul(g, kGroupRows * pass.outStride)),
                 k.at(behind, k.mul(k.mul(g, panel.chunks), kAheadBytes)), pass.outStride};
-    return Values{nested ? overUnits(panel, group, carried[0])
-                         : overChunks(panel, group, carried[0])};
+    return Values{decoded.nested ? overUnits(panel, group, carried[0])
+                                 : overChunks(panel, group, carried[0])};
   });
 }
 
@@ -239,16 +162,15 @@ Value PanelProduct::overChunks(const Panel &panel, const Group &group, Value buf
                    Value next = startNext(panel, group, chunk, buffer);
                    Value from = k.at(buffers, buffer);
                    Value scales = actAt(panel, group.record, chunk, act.scales, 8);
-                   for (int64_t s = 0; s < steps; ++s) {
-                     Value scale = vectorAt(chunkAt(chunk, scalesOffset + s * kVector));
-                     Value minimum = reader.spec.hasMin
-                                         ? vectorAt(chunkAt(chunk, minimaOffset + s * kVector))
-                                         : Value();
-                     int64_t block = s * step / 32 * 4;
+                   for (int64_t s = 0; s < decoded.steps; ++s) {
+                     Value scale = vectorAt(decoded.scales(chunk, s));
+                     Value minimum =
+                         reader.spec.hasMin ? vectorAt(decoded.minima(chunk, s)) : Value();
+                     int64_t block = s * decoded.step / 32 * 4;
                      for (int64_t r = 0; r < kGroupRows; ++r) {
                        Value sum = k.load(ints, k.at(from, s * kSumBytes + r * kVector), 64);
-                       Value factor = k.mul(scale, rowValue(k.f32(), scales, r, block));
-                       acc[r] = k.mulAdd(k.intToFloat(sum), factor, acc[r]);
+                       Value product = k.mul(k.intToFloat(sum), scale);
+                       acc[r] = k.mulAdd(product, rowValue(k.f32(), scales, r, block), acc[r]);
                        if (minimum) {
                          Value sums = actAt(panel, group.record, chunk, act.sums, 8);
                          acc[r] = k.mulAdd(minimum, rowValue(k.f32(), sums, r, block), acc[r]);
@@ -287,7 +209,7 @@ Value PanelProduct::overUnits(const Panel &panel, const Group &group, Value buff
                                            return part;
                                          });
                           Value next = state.pop_back_val();
-                          addScaled(panel, group, u, state, vectorAt(headAt(u, 0)));
+                          addScaled(panel, group, u, state, vectorAt(decoded.unitScale(u)));
                           if (reader.spec.hasMin)
                             addMinima(panel, group, u);
                           return Values{next};
@@ -300,11 +222,11 @@ void PanelProduct::addParts(const Panel &panel, const Group &group, Value chunk,
   Value from = k.at(buffers, buffer);
   Type element = grouped ? k.i32() : k.f32();
   Value factors = actAt(panel, group.record, chunk, grouped ? act.exponents : act.scales, 8);
-  for (int64_t s = 0; s < steps; ++s) {
-    Value scale = hasScales ? vectorAt(chunkAt(chunk, scalesOffset + s * kVector)) : Value();
+  for (int64_t s = 0; s < decoded.steps; ++s) {
+    Value scale = decoded.hasScales ? vectorAt(decoded.scales(chunk, s)) : Value();
     for (int64_t r = 0; r < kGroupRows; ++r) {
       Value sum = k.load(ints, k.at(from, s * kSumBytes + r * kVector), 64);
-      Value factor = rowValue(element, factors, r, s * step / 32 * 4);
+      Value factor = rowValue(element, factors, r, s * decoded.step / 32 * 4);
       Value product = grouped ? scaledByExponent(sum, factor) : k.mul(k.intToFloat(sum), factor);
       part[r] = scale ? k.mulAdd(product, scale, part[r]) : k.add(product, part[r]);
     }
@@ -332,16 +254,17 @@ void PanelProduct::addMinima(const Panel &panel, const Group &group, Value u) {
       [&](Value q, llvm::ArrayRef<Value> carried) {
         Values part(carried.begin(), carried.end());
         Value chunk = k.add(k.mul(u, 4), q);
-        bool by32 = step == 32;
+        bool by32 = decoded.step == 32;
         Value sums = by32 ? actAt(panel, group.record, chunk, act.sums, 8)
                           : actAt(panel, group.record, chunk, sums16Offset, 16);
         Value factors = actAt(panel, group.record, chunk, grouped ? act.exponents : act.scales, 8);
-        for (int64_t s = 0; s < steps; ++s) {
-          Value minimum = vectorAt(chunkAt(chunk, minimaOffset + s * kVector));
+        for (int64_t s = 0; s < decoded.steps; ++s) {
+          Value minimum = vectorAt(decoded.minima(chunk, s));
           for (int64_t r = 0; r < kGroupRows; ++r) {
             Value sum = rowValue(by32 ? k.f32() : k.i32(), sums, r, 4 * s);
             if (!by32) {
-              Value factor = rowValue(grouped ? k.i32() : k.f32(), factors, r, s * step / 32 * 4);
+              Value factor =
+                  rowValue(grouped ? k.i32() : k.f32(), factors, r, s * decoded.step / 32 * 4);
               sum = grouped ? scaledByExponent(sum, factor) : k.mul(k.intToFloat(sum), factor);
             }
             part[r] = k.mulAdd(minimum, sum, part[r]);
@@ -349,7 +272,7 @@ void PanelProduct::addMinima(const Panel &panel, const Group &group, Value u) {
         }
         return part;
       });
-  addScaled(panel, group, u, part, vectorAt(headAt(u, kVector)));
+  addScaled(panel, group, u, part, vectorAt(decoded.unitMinimum(u)));
 }
 
 } // namespace izhc

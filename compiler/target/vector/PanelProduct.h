@@ -4,7 +4,9 @@
 
 #pragma once
 
+#include "compiler/target/vector/DecodedPanel.h"
 #include "compiler/target/vector/MatrixUnit.h"
+#include "compiler/target/vector/RowGroups.h"
 #include "compiler/target/vector/TileProduct.h"
 
 namespace izhc {
@@ -27,11 +29,6 @@ public:
 
   int64_t tileBytes() const { return reader.layout.tileBytes(cols); }
 
-  // The groups that cover `rows` >= 16 rows: group g takes 16 rows from
-  // firstRow(g) on. The last one may begin within the one before it.
-  static Value groups(KernelBuilder &k, Value rows);
-  static Value firstRow(KernelBuilder &k, Value group, Value rows);
-
   // Writes the sums of row i of group g of `rows` rows (kGroupRows..kMostRows)
   // to out + (16 * g + i) * outStride. Every sum is that of TileProduct::emit,
   // bit for bit. `first` is the record of row 0.
@@ -45,7 +42,9 @@ private:
   };
   // What the groups of a pass share.
   struct Pass {
-    Value first, rows, groups, out;
+    Value first;
+    RowGroups groups;
+    Value out;
     int64_t outStride;
   };
   // One group at work: its record, that of the next, the place of its sums and
@@ -55,9 +54,6 @@ private:
     int64_t outStride;
   };
 
-  void decode(const Panel &panel);
-  void decodeHead(Value unit, Value head);
-  void decodeChunk(Value codes, Value subs, Value head, Value chunk);
   void multiply(const Panel &panel, const Pass &pass);
   Value overChunks(const Panel &panel, const Group &group, Value buffer);
   Value overUnits(const Panel &panel, const Group &group, Value buffer);
@@ -68,8 +64,6 @@ private:
 
   void startChunk(const Panel &panel, Value record, Value chunk, Value buffer);
   Value startNext(const Panel &panel, const Group &group, Value chunk, Value buffer);
-  Value chunkAt(Value chunk, int64_t offset);
-  Value headAt(Value unit, int64_t offset);
   Value actAt(const Panel &panel, Value record, Value chunk, int64_t field, int64_t bytesAChunk);
   Value rowValue(mlir::Type element, Value base, int64_t row, int64_t offset);
   Value vectorAt(Value place) { return k.load(floats, place, 64); }
@@ -82,15 +76,10 @@ private:
   pack::ActLayout act;
   mlir::Type floats, ints;
   int64_t cols;
-  bool nested;   // sums of 256 before they are scaled
-  bool hasScales; // a factor for each step
-  bool grouped;  // activations have exponents in groups of 256
-  int64_t step;  // weights that share a scale: 16 or 32
-  int64_t steps; // of them in a chunk of 64
+  bool grouped; // activations have exponents in groups of 256
   int64_t sums16Offset = -1;
-  // Decoded: of a chunk its codes, scales and minima; of a unit its head.
-  int64_t scalesOffset, minimaOffset, chunkBytes, headBytes;
-  Value unpacking, panelChunks, panelHeads, buffers;
+  DecodedPanel decoded;
+  Value buffers;
 };
 
 } // namespace izhc

@@ -1,33 +1,44 @@
 // The loops over tiles and rows of activations around the products of tiles:
 // small groups of rows by TileProduct, many by PanelProduct where the machine
-// has a matrix unit.
+// has a matrix unit, else by DecodedProduct where it has vectors for that.
 
 #pragma once
 
+#include "compiler/target/vector/DecodedProduct.h"
 #include "compiler/target/vector/PanelProduct.h"
 #include "compiler/target/vector/Products.h"
 
 namespace izhc {
 
-// Whether PanelProduct multiplies all of `segments`.
-bool panelsServe(const KernelFrame &frame, pack::ActType act, llvm::ArrayRef<Segment> segments);
+// What multiplies `segments` where rows are many, and how many these are.
+struct ManyRows {
+  enum Kind { None, Panels, Decoded } kind = None;
+  // Rows of a group, and from how many rows on.
+  int64_t groupRows = 0, fewest = 0;
+};
+ManyRows manyRows(const KernelFrame &frame, pack::ActType act, llvm::ArrayRef<Segment> segments);
 
-// One pass of PanelProduct over rows of activations: the sums of `rows` rows
-// from `first` on are made.
+// The stack memory that such products of a function share; null if there are none.
+mlir::Value manyRowsScratch(const KernelFrame &frame);
+
+// One pass over rows of activations: the sums of `rows` rows from `first` on
+// are made, in groups.
 struct PanelPass {
+  int64_t groupRows;
   mlir::Value first, rows;
   mlir::Value begin, count; // the first row that no pass had before; all rows
 
   // Calls `body` for each group of rows from `begin` on, with the number of
   // sums of the pass that lie in front of those of its first row.
-  void forGroups(KernelBuilder &k,
-                 llvm::function_ref<void(mlir::Value first, mlir::Value rows,
-                                         mlir::Value sumsBefore)>
-                     body) const;
+  void
+  forGroups(KernelBuilder &k,
+            llvm::function_ref<void(mlir::Value first, mlir::Value rows, mlir::Value sumsBefore)>
+                body) const;
 };
 
-// Passes over `count` >= 16 rows, of up to `most` rows each (a multiple of 16).
-void forPanelPasses(KernelBuilder &k, mlir::Value count, int64_t most,
+// Passes over `count` >= `groupRows` rows, of up to `most` rows each (a multiple
+// of `groupRows`).
+void forPanelPasses(KernelBuilder &k, mlir::Value count, int64_t groupRows, int64_t most,
                     llvm::function_ref<void(const PanelPass &pass)> body);
 
 class SegmentProducts {
@@ -53,7 +64,10 @@ public:
 private:
   using Finish = llvm::function_ref<void(const Rows &rows)>;
   void emitFew(llvm::ArrayRef<Segment> segments, Value records, Value count, Finish finish);
-  void emitMany(llvm::ArrayRef<Segment> segments, Value records, Value count, Finish finish);
+  void emitPanels(llvm::ArrayRef<Segment> segments, Value records, Value count, Finish finish);
+  void emitDecoded(llvm::ArrayRef<Segment> segments, Value records, Value count, Value end,
+                   Finish finish);
+  Value endOfDecoded(llvm::ArrayRef<Segment> segments);
 
   KernelFrame &frame;
   KernelBuilder &k;

@@ -23,23 +23,10 @@ TileProduct::TileProduct(KernelFrame &frame, const FormatSpec &format, pack::Act
                          int64_t cols, Value scratch, int64_t rowStride)
     : frame(frame), k(frame.k),
       reader(frame.k, format, frame.machine.lanes, flips(frame, format, type)), type(type),
-      act(type), cols(cols), lanes(frame.machine.lanes), scratch(scratch) {
+      act(type), fields(reader, type, act), cols(cols), lanes(frame.machine.lanes),
+      scratch(scratch) {
   if (rowStride)
     act.stride = rowStride;
-  if (type.getKind() == pack::ActKind::F32)
-    return;
-  bool by16 = format.subWeights == 16;
-  if (by16 && format.hasMin) {
-    sums16Offset = pack::ActLayout::find(type.getCorr16(), act.corr16, -1);
-    assert(sums16Offset >= 0 && "the activations lack the sums for minima");
-  }
-  int64_t zero = reader.flips ? 128 : format.zeroPoint;
-  if (zero == 0)
-    return;
-  corrWeights = by16 ? 16 : 32;
-  corrOffset = by16 ? pack::ActLayout::find(type.getCorr16(), act.corr16, zero)
-                    : pack::ActLayout::find(type.getCorr32(), act.corr32, zero);
-  assert(corrOffset >= 0 && "the activations lack the sums for a zero point");
 }
 
 TileProduct::Values TileProduct::zeros(int64_t count) {
@@ -118,8 +105,8 @@ TileProduct::Values TileProduct::dots(llvm::MutableArrayRef<WeightReader::Planes
   Type ints = k.vec(lanes, k.i32()), codesType = k.vec(4 * lanes, k.i8());
   Values sums;
   for (int64_t r = 0; r < rows; ++r) {
-    Value start =
-        corrOffset < 0 ? k.zero(ints) : rowValue(k.i32(), place.corr, r, kk / corrWeights * 4);
+    Value start = fields.corr < 0 ? k.zero(ints)
+                                  : rowValue(k.i32(), place.corr, r, kk / fields.corrWeights * 4);
     sums.append(parts, start);
   }
   bool isSigned = reader.spec.signedCodes && !reader.flips;
@@ -169,46 +156,47 @@ TileProduct::ActPlace TileProduct::placeOf(Value first, Value chunk) {
   place.scales = field(act.scales, 8);
   place.exponents = field(act.exponents, 8);
   place.sums = field(act.sums, 8);
-  place.sums16 = field(sums16Offset, 16);
-  place.corr = field(corrOffset, 4 * (64 / corrWeights));
+  place.sums16 = field(fields.sums16, 16);
+  place.corr = field(fields.corr, 4 * (64 / fields.corrWeights));
   return place;
 }
 
 TileProduct::Values TileProduct::block32Units(const Parts &parts, Value first, int64_t rows) {
   Value units = k.constI64(reader.layout.unitsPerRow(cols));
   Values start = zeros(rows * parts.count);
-  return k.loop(
-      k.constI64(0), units, k.constI64(1), start, [&](Value u, llvm::ArrayRef<Value> carried) {
-        Values acc(carried.begin(), carried.end());
-        Value offset = k.mul(u, reader.layout.unitBytes);
-        Values bytes = spread(k.at(parts.bytes, offset), parts.count, 4 * lanes);
-        Values halves = spread(k.at(parts.halves, offset), parts.count, 2 * lanes);
-        ActPlace place = placeOf(first, u);
-        fetchAhead(rows, bytes[0], reader.layout.unitBytes);
-        llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
-        // The head of the unit: scales of both blocks.
-        Values scales, minima;
-        for (int64_t b = 0; b < 2; ++b)
-          for (Value half : halves) {
-            scales.push_back(reader.scale(Value(), half, 32 * b));
-            if (reader.spec.hasMin)
-              minima.push_back(reader.minimum(half, 32 * b));
-          }
-        for (int64_t b = 0; b < 2; ++b) {
-          Values sums = dots(planes, bytes, place, rows, 32 * b, 32);
-          for (int64_t r = 0; r < rows; ++r) {
-            Value scale = rowValue(k.f32(), place.scales, r, 4 * b);
-            for (int64_t p = 0; p < parts.count; ++p) {
-              Value &to = acc[r * parts.count + p];
-              int64_t at = b * parts.count + p;
-              to = k.mulAdd(k.intToFloat(sums[r * parts.count + p]), k.mul(scales[at], scale), to);
-              if (reader.spec.hasMin)
-                to = k.mulAdd(minima[at], rowValue(k.f32(), place.sums, r, 4 * b), to);
-            }
-          }
-        }
-        return acc;
-      });
+  return k.loop(k.constI64(0), units, k.constI64(1), start,
+                [&](Value u, llvm::ArrayRef<Value> carried) {
+                  Values acc(carried.begin(), carried.end());
+                  Value offset = k.mul(u, reader.layout.unitBytes);
+                  Values bytes = spread(k.at(parts.bytes, offset), parts.count, 4 * lanes);
+                  Values halves = spread(k.at(parts.halves, offset), parts.count, 2 * lanes);
+                  ActPlace place = placeOf(first, u);
+                  fetchAhead(rows, bytes[0], reader.layout.unitBytes);
+                  llvm::SmallVector<WeightReader::Planes, 4> planes(parts.count);
+                  // The head of the unit: scales of both blocks.
+                  Values scales, minima;
+                  for (int64_t b = 0; b < 2; ++b)
+                    for (Value half : halves) {
+                      scales.push_back(reader.scale(Value(), half, 32 * b));
+                      if (reader.spec.hasMin)
+                        minima.push_back(reader.minimum(half, 32 * b));
+                    }
+                  for (int64_t b = 0; b < 2; ++b) {
+                    Values sums = dots(planes, bytes, place, rows, 32 * b, 32);
+                    for (int64_t r = 0; r < rows; ++r) {
+                      Value scale = rowValue(k.f32(), place.scales, r, 4 * b);
+                      for (int64_t p = 0; p < parts.count; ++p) {
+                        Value &to = acc[r * parts.count + p];
+                        int64_t at = b * parts.count + p;
+                        Value sum = k.intToFloat(sums[r * parts.count + p]);
+                        to = k.mulAdd(k.mul(sum, scales[at]), scale, to);
+                        if (reader.spec.hasMin)
+                          to = k.mulAdd(minima[at], rowValue(k.f32(), place.sums, r, 4 * b), to);
+                      }
+                    }
+                  }
+                  return acc;
+                });
 }
 
 // Scales of their own for each 16 weights.
@@ -234,7 +222,7 @@ TileProduct::Values TileProduct::block16Units(const Parts &parts, Value first, i
                       for (int64_t p = 0; p < parts.count; ++p) {
                         Value &to = acc[r * parts.count + p];
                         Value sum = k.intToFloat(sums[r * parts.count + p]);
-                        to = k.mulAdd(sum, k.mul(scales[p], scale), to);
+                        to = k.mulAdd(k.mul(sum, scales[p]), scale, to);
                       }
                     }
                   }

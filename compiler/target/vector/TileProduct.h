@@ -2,9 +2,8 @@
 
 #pragma once
 
+#include "compiler/target/vector/ActSums.h"
 #include "compiler/target/vector/VectorLowering.h"
-#include "compiler/target/vector/WeightReader.h"
-#include "dialects/pack/ActLayout.h"
 
 namespace izhc {
 
@@ -70,7 +69,8 @@ private:
   WeightReader reader;
   pack::ActType type;
   pack::ActLayout act;
-  int64_t cols, lanes, corrOffset = -1, corrWeights = 32, sums16Offset = -1;
+  ActSums fields;
+  int64_t cols, lanes;
   Value scratch;
 };
 

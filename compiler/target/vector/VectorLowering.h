@@ -37,6 +37,9 @@ struct VectorMachine {
   // What attention on rounded numbers computes with: BFloat16 where the machine
   // has pack.dot_pairs, Float16 where it multiplies and adds such vectors.
   PairNumber pairs = PairNumber::Float32;
+  // Products of many rows decode weights once (DecodedProduct): lanes are 8 or
+  // 16, and multiplying and adding rounds once.
+  bool decodesPanels = false;
   // Null: the machine has none. With one, lanes are 16.
   const MatrixUnit *matrix = nullptr;
   // Rows of activations that share one pass over a weight tile, largest first;

@@ -91,6 +91,7 @@ public:
       machine.pairs = PairNumber::BFloat16;
     if (variant.features & bits(amxint8))
       machine.matrix = &amxUnit();
+    machine.decodesPanels = variant.lanes >= 8;
     machine.unsignedDots = variant.dots == DotUnit::Vnni;
     machine.shufflesBytes = variant.dots != DotUnit::Sse2;
     machine.prefetchRows = variant.prefetchRows;
