@@ -72,6 +72,7 @@ void count_device(const izh_model& model, izh_memory* memory) {
   const Root& root = model.image.root;
   memory->file = root.weights_section.size + root.constants_section.size;
   memory->file_mapped = false;
+  memory->buffers += device_row_scratch_bytes(model);
   izh_error ignored;
   if (device_free_bytes(model.device, &memory->limit, &ignored) != IZH_OK) memory->limit = 0;
   // They are there already if this isn't the model's first context.

@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kMaxThreads = 1024;
 constexpr uint32_t kMaxBlocks = uint32_t{1} << 30;
+constexpr uint64_t kMaxRowScratchBytes = uint64_t{1} << 40;
 
 // The code section of the chosen variant.
 struct Section {
@@ -71,6 +72,10 @@ izh_status find_kernels(const izh_model& model, DeviceImage* image, izh_error* e
       if (!section.read_form(entry, f, &form.record)) continue;
       IZH_TRY(device_find(model.device, image->code, section.data + form.record.name_offset,
                           &form.function, error));
+      form.then = nullptr;
+      if (form.record.then_threads == 0) continue;
+      IZH_TRY(device_find(model.device, image->code, section.data + form.record.then_name_offset,
+                          &form.then, error));
     }
   }
   return IZH_OK;
@@ -86,8 +91,14 @@ izh_status check_forms(const izh_model& model, const Section& section, uint64_t 
     if (!section.read_form(entry, i, &form) || !section.has_string(form.name_offset)) {
       return damaged(model, "forms without a name", error);
     }
-    if (form.threads == 0 || form.threads > kMaxThreads) {
+    if (form.threads == 0 || form.threads > kMaxThreads || form.then_threads > kMaxThreads) {
       return damaged(model, "forms of an impossible number of threads", error);
+    }
+    if (form.then_units > kMaxBlocks) {
+      return damaged(model, "forms of impossible sizes", error);
+    }
+    if (form.then_threads != 0 && !section.has_string(form.then_name_offset)) {
+      return damaged(model, "forms without a name", error);
     }
     if (form.least_rows <= least || form.rows_each == 0 || form.rows >= schema::kFormRows ||
         form.groups == 0 || form.groups > kMaxBlocks / model.image.root.plan.max_tokens) {
@@ -223,6 +234,9 @@ izh_status device_code_check(const izh_model& model, izh_error* error) {
   if (code.scratch_bytes > schema::kMaxScratchBytes) {
     return damaged(model, "an impossible need of memory", error);
   }
+  if (code.row_scratch_bytes > kMaxRowScratchBytes / root.plan.max_tokens) {
+    return damaged(model, "a scratch of an impossible size", error);
+  }
   // Its four arguments are counted as one before the three that others end with.
   IZH_TRY(check_kernel(model, code.best_offset, 1, error));
   for (size_t i = 0; i < root.dispatches.size(); ++i) {
@@ -232,6 +246,12 @@ izh_status device_code_check(const izh_model& model, izh_error* error) {
     if (code.one_rows_offset != 0) IZH_TRY(check_one_row(model, code.one_rows_offset, i, error));
   }
   return IZH_OK;
+}
+
+uint64_t device_row_scratch_bytes(const izh_model& model) {
+  schema::DeviceCode code;
+  if (!section_of(model).read(0, &code)) return 0;
+  return code.row_scratch_bytes * model.image.root.plan.max_tokens;
 }
 
 izh_status device_image_get(const izh_model& model, const DeviceImage** out, izh_error* error) {

@@ -16,6 +16,7 @@ struct DeviceKernel {
   struct Form {
     schema::DeviceForm record;
     DeviceFunction* function;
+    DeviceFunction* then;
   } forms[schema::kMaxForms];
 };
 
@@ -43,6 +44,9 @@ struct DeviceImage {
 // Checks the records of the chosen variant's code, which is a device's: after
 // this, names and text end within it and counts agree with the plan.
 [[nodiscard]] izh_status device_code_check(const izh_model& model, izh_error* error);
+
+// Bytes that each context needs beside what the plan says, of checked code.
+[[nodiscard]] uint64_t device_row_scratch_bytes(const izh_model& model);
 
 // The model's image, made if this is the first call for it. Threads may call it
 // at the same time.

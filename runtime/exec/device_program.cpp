@@ -44,7 +44,8 @@ struct DeviceProgram {
   Device* device = nullptr;
   DeviceAddress arena = 0;
   DeviceAddress inputs = 0;  // the counts lie behind the arrays, then scratch memory
-  DeviceAddress best = 0;    // an int32 for each row of outputs
+  DeviceAddress row_scratch = 0;
+  DeviceAddress best = 0;  // an int32 for each row of outputs
   DeviceAddress best_scratch = 0;
   DeviceKernel best_kernel = {};
   Array<DeviceAddress> pools;
@@ -87,7 +88,9 @@ izh_status take_memory(DeviceProgram* program, const DeviceSizes& sizes, uint64_
   const Root& root = program->model->image.root;
   program->input_bytes = (sizes.inputs + 15) / 16 * 16;
   const uint64_t bytes = program->input_bytes + schema::kScratchOffset;
-  static_assert(sizeof(int64_t) * kExtents <= schema::kScratchOffset);
+  static_assert(schema::kRowScratchCount == kExtents - 1 &&
+                    sizeof(int64_t) * kExtents <= schema::kScratchOffset,
+                "the address of the rows' scratch follows the counts");
   IZH_TRY(device_alloc(device, sizes.arena, "the buffers", &program->arena, error));
   IZH_TRY(device_alloc(device, bytes + scratch, "the inputs", &program->inputs, error));
   IZH_TRY(device_alloc(device, sizeof(int32_t) * root.plan.max_outputs, "the choices",
@@ -95,6 +98,13 @@ izh_status take_memory(DeviceProgram* program, const DeviceSizes& sizes, uint64_
   IZH_TRY(device_alloc(device, schema::kBestScratchBytes * root.plan.max_outputs, "the choices",
                        &program->best_scratch, error));
   IZH_TRY(device_host_alloc(device, bytes, &program->host_inputs, error));
+  const uint64_t row_scratch = device_row_scratch_bytes(*program->model);
+  if (row_scratch != 0) {
+    IZH_TRY(device_alloc(device, row_scratch, "the scratch", &program->row_scratch, error));
+  }
+  memcpy(static_cast<char*>(program->host_inputs) + program->input_bytes +
+             sizeof(uint64_t) * schema::kRowScratchCount,
+         &program->row_scratch, sizeof(program->row_scratch));
   if (!program->pools.reserve(root.states.size())) return no_memory(error);
   for (size_t i = 0; i < root.states.size(); ++i) {
     DeviceAddress pool = 0;
@@ -179,6 +189,10 @@ struct Blocks {
   DeviceFunction* function;
   uint32_t threads;
   uint64_t units;
+  // What follows; NULL: nothing.
+  DeviceFunction* then = nullptr;
+  uint32_t then_threads = 0;
+  uint64_t then_units = 0;
 };
 
 Blocks blocks_of(const Launch& launch, const int64_t* counts) {
@@ -198,21 +212,36 @@ Blocks blocks_of(const Launch& launch, const int64_t* counts) {
     const uint64_t units = form_units(form.record, count_of(Extent::Tokens),
                                       count_of(Extent::Outputs), count_of(Extent::Tiles));
     if (units == 0) break;
-    blocks = {&launch.call, form.function, form.record.threads, units};
+    const uint64_t then_units = form.record.then_units;
+    blocks = {&launch.call,
+              form.function,
+              form.record.threads,
+              units,
+              form.then,
+              form.record.then_threads,
+              then_units ? then_units : count_of(Extent::Tokens)};
   }
   if (launch.only_logits && count_of(Extent::Outputs) == 0) blocks.units = 0;
   return blocks;
+}
+
+izh_status launch_units(DeviceProgram* program, const Call& call, DeviceFunction* function,
+                        uint64_t units, uint32_t threads, izh_error* error) {
+  program->values[call.end] = units;
+  // In range: the loader has limited units.
+  return device_launch(program->device, function, static_cast<uint32_t>(units), threads,
+                       program->overlaps, program->arguments.data() + call.first_argument, error);
 }
 
 izh_status launch_all(DeviceProgram* program, const int64_t* counts, izh_error* error) {
   for (const Launch& launch : program->launches) {
     const Blocks blocks = blocks_of(launch, counts);
     if (blocks.units == 0) continue;
-    program->values[blocks.call->end] = blocks.units;
-    // In range: the loader has limited units.
-    IZH_TRY(device_launch(program->device, blocks.function, static_cast<uint32_t>(blocks.units),
-                          blocks.threads, program->overlaps,
-                          program->arguments.data() + blocks.call->first_argument, error));
+    IZH_TRY(
+        launch_units(program, *blocks.call, blocks.function, blocks.units, blocks.threads, error));
+    if (!blocks.then) continue;
+    IZH_TRY(launch_units(program, *blocks.call, blocks.then, blocks.then_units, blocks.then_threads,
+                         error));
   }
   return IZH_OK;
 }
@@ -291,6 +320,7 @@ void device_program_destroy(DeviceProgram* program) {
   device_free(device, program->inputs);
   device_free(device, program->best);
   device_free(device, program->best_scratch);
+  device_free(device, program->row_scratch);
   device_host_free(device, program->host_inputs);
   heap_destroy(program);
 }

@@ -11,7 +11,11 @@
 //
 // Behind a DeviceKernel lie its forms for many rows, with ascending least_rows:
 // kernels that do the work of all units in another way, with the same results
-// to the bit and the same arguments but for their units (form_units).
+// to the bit and the same arguments but for their units (form_units). A form may be
+// two kernels, one after the other: the second has a block for each row of the step,
+// or a fixed number.
+// What the first leaves for the second is in the rows' scratch, whose address
+// lies behind the counts of the step (word kRowScratchCount, of 64 bits).
 //
 // A step may have one row of activations, as those that generate text have. Then
 // a dispatch may have another form: a kernel that does the work of other
@@ -40,6 +44,7 @@ struct DeviceCode {
   // Memory that kernels of OneRowForm share, from kScratchOffset behind `params` on:
   // the device's alone, zeroes before the first of them, one at a time.
   uint64_t scratch_bytes;
+  uint64_t row_scratch_bytes;  // of other memory, for each row that a step may have
 };
 
 constexpr uint32_t kBestBlocks = 32;
@@ -47,6 +52,7 @@ constexpr uint64_t kBestScratchBytes = 512;
 
 // A multiple of 16, as the address of `params` is.
 constexpr uint64_t kScratchOffset = 64;
+constexpr uint32_t kRowScratchCount = 5;
 constexpr uint64_t kMaxScratchBytes = uint64_t{64} << 20;
 
 struct DeviceKernel {
@@ -69,6 +75,9 @@ struct DeviceForm {
   uint32_t rows_each;   // not with tiles: 1
   uint32_t least_rows;  // with tiles: how many rows a tile has, on average
   uint32_t rows;        // FormRows
+  uint32_t then_name_offset;
+  uint32_t then_threads;  // 0: it is one kernel
+  uint32_t then_units;    // 0: as many as rows
 };
 
 // Units of a form in a step: `groups` for each `rows_each` rows that there are
@@ -97,7 +106,7 @@ struct OneRowForm {
   uint32_t at_once;
   uint32_t extent;  // of artifact.fbs; with at_once: fixed
 };
-static_assert(sizeof(DeviceCode) == 40 && sizeof(DeviceKernel) == 16 && sizeof(DeviceForm) == 24 &&
+static_assert(sizeof(DeviceCode) == 48 && sizeof(DeviceKernel) == 16 && sizeof(DeviceForm) == 36 &&
               sizeof(OneRowForm) == 28);
 
 }  // namespace izh::schema

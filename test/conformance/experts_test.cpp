@@ -90,6 +90,12 @@ Buffer *makeTable(const Rule &rule, const Choices &choices) {
   auto *table = new Buffer(layout.bytes(choices.size()), 0xEE);
   int active = 0, pair = 0;
   auto put = [&](int64_t at, auto value) { std::memcpy(table->data() + at, &value, 4); };
+  for (size_t row = 0; row < choices.size(); ++row)
+    for (int i = 0; i < rule.chosen; ++i) {
+      int64_t at = layout.pairs() + layout.kPairBytes * (row * rule.chosen + i);
+      put(at + layout.kChoice, int32_t(choices[row][i].expert));
+      put(at + layout.kChoiceWeight, float(choices[row][i].weight));
+    }
   for (int expert = 0; expert < rule.experts; ++expert) {
     int first = pair;
     for (size_t row = 0; row < choices.size(); ++row)
@@ -176,7 +182,7 @@ void RouteTest::check(const Rule &rule) {
     if (rule.biased)
       bindings.push_back(biases.data());
     bindings.push_back(table->data());
-    kernel.run(bindings, {rows}, 0, 1);
+    kernel.run(bindings, {rows}, 0, 1, /*all=*/true);
     return readTable(rule, *table, rows);
   };
   std::vector<Pair> all = run(0, kRows);
@@ -343,7 +349,7 @@ void ExpertsTest::checkGate(const FormatSpec &format, int64_t rows, bool biased,
     }
   Array<float> again(pairs.size() * rows, 0xEE);
   bindings.back() = again.data();
-  kernel.run(bindings, {kRows}, 0, units);
+  kernel.run(bindings, {kRows}, 0, units, /*all=*/true);
   ASSERT_EQ(std::memcmp(out.data(), again.data(), out.size()), 0) << "all units in one call";
 }
 
@@ -384,7 +390,7 @@ void ExpertsTest::checkSum(const FormatSpec &format, int64_t rows, bool biased, 
       bindings.push_back(biases.data());
     bindings.push_back(out->data());
     for (int64_t unit = 0; unit < units; unit += split ? 1 : units)
-      kernel.run(bindings, {tokens}, unit, split ? unit + 1 : units);
+      kernel.run(bindings, {tokens}, unit, split ? unit + 1 : units, /*all=*/!split);
     return out;
   };
   auto out = run(act.record(0), *table, kRows, true);

@@ -162,6 +162,7 @@ void Kernel::loadDevice(const CodeBlob &blob) {
   deviceKernel = device->find(text + kernel.name_offset);
   ASSERT_TRUE(deviceKernel);
   threads = kernel.threads;
+  scratchOfRow = code.row_scratch_bytes;
   for (uint32_t i = 0; i < kernel.forms; ++i) {
     Form form;
     std::memcpy(&form.record,
@@ -169,6 +170,9 @@ void Kernel::loadDevice(const CodeBlob &blob) {
                 sizeof(form.record));
     form.kernel = device->find(text + form.record.name_offset);
     ASSERT_TRUE(form.kernel);
+    form.then =
+        form.record.then_threads ? device->find(text + form.record.then_name_offset) : nullptr;
+    ASSERT_EQ(form.then != nullptr, form.record.then_threads != 0);
     forms.push_back(form);
   }
 }
@@ -190,14 +194,18 @@ struct Buffers : izh::ptx::Memory {
 void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t begin, int64_t end,
                          bool all) const {
   auto [kernel, count] = std::pair(deviceKernel, threads);
+  const Form *chosen = nullptr;
   for (const Form &form : forms) {
     uint64_t units = izh::schema::form_units(form.record, step.tokens, step.outputs, step.tiles);
     if (!all || units == 0)
       break;
     std::tie(kernel, count) = std::pair(form.kernel, form.record.threads);
     end = int64_t(units);
+    chosen = &form;
   }
-  Array<int64_t> params(std::vector<int64_t>{step.tokens, step.outputs, step.tiles, 0, 0});
+  Buffer scratch(scratchOfRow * step.tokens, 0xEE);
+  Array<int64_t> params(std::vector<int64_t>{step.tokens, step.outputs, step.tiles, 0, 0,
+                                             reinterpret_cast<int64_t>(scratch.data())});
   std::vector<uint64_t> arguments;
   for (void *binding : bindings)
     arguments.push_back(reinterpret_cast<uint64_t>(binding));
@@ -206,6 +214,12 @@ void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t
   arguments.push_back(end);
   std::string error;
   EXPECT_TRUE(device->launch(*kernel, uint32_t(end - begin), count, arguments, Buffers(), &error))
+      << error;
+  if (!chosen || !chosen->then)
+    return;
+  arguments.back() = chosen->record.then_units ? chosen->record.then_units : step.tokens;
+  EXPECT_TRUE(device->launch(*chosen->then, uint32_t(arguments.back()), chosen->record.then_threads,
+                             arguments, Buffers(), &error))
       << error;
 }
 

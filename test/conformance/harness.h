@@ -89,8 +89,10 @@ private:
   struct Form {
     izh::schema::DeviceForm record;
     const izh::ptx::Kernel *kernel;
+    const izh::ptx::Kernel *then; // null: nothing follows
   };
   std::vector<Form> forms;
+  uint64_t scratchOfRow = 0;
 };
 
 // The context that kernels are parsed in, with the dialects that they use.

@@ -1,6 +1,7 @@
 // Threads, shuffles and shared memory as calls of NVVM intrinsics.
 
 #include "targets/cuda/codegen/Block.h"
+#include "runtime/schema/device_code.h"
 
 namespace izhc::cuda {
 
@@ -43,6 +44,11 @@ void Block::call(llvm::StringRef name, llvm::ArrayRef<Value> operands) {
 
 Value Block::number(llvm::StringRef specialRegister) {
   return k.extendU(call(k.i32(), specialRegister, {}), k.i64());
+}
+
+Value Block::rowScratch() {
+  Value bits = k.load(k.i64(), k.at(params, 8 * izh::schema::kRowScratchCount), 8);
+  return LLVM::IntToPtrOp::create(k.builder, k.loc, k.ptr(), bits);
 }
 
 Value Block::shared(int64_t bytes) {

@@ -24,6 +24,8 @@ struct Block : KernelFrameBase {
   bool overlaps;
   // The step has one row of activations, and no code for others is wanted.
   bool oneRow = false;
+  // Address of the counts of the step.
+  Value params;
   int64_t warps() const { return threads / kWarp; }
   // All i64; of the thread in the block, the lane in its warp, the warp.
   Value thread, lane, warp;
@@ -65,6 +67,9 @@ struct Block : KernelFrameBase {
   // this one has met had written is then seen by whoever counts later, and by those
   // that it meets.
   Value countUp(Value pointer);
+
+  // Memory of the step that no other op knows of.
+  Value rowScratch();
 
   // Memory that all threads of the block share, aligned to 16 bytes.
   Value shared(int64_t bytes);

@@ -14,4 +14,7 @@ mlir::Value actRecord(Block &block, mlir::Value act, mlir::Value row, mlir::Valu
 mlir::Value matmulResult(KernelBuilder &k, pack::MatmulOp op, mlir::Value y, mlir::Value up,
                          mlir::Value place, mlir::Value before = {});
 
+// What an expert's gate and up make.
+mlir::Value gatedResult(KernelBuilder &k, pack::ExpertGateOp op, mlir::Value gate, mlir::Value up);
+
 } // namespace izhc::cuda

@@ -2,6 +2,7 @@
 // `expert_sum`. A block has one tile of 16 rows of every expert that has pairs.
 
 #include "dialects/pack/RoutesLayout.h"
+#include "targets/cuda/codegen/Epilogue.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/RowBatch.h"
 
@@ -101,28 +102,27 @@ struct Stacks {
 
 } // namespace
 
+Value gatedResult(KernelBuilder &k, pack::ExpertGateOp op, Value gate, Value up) {
+  if (op.getGating() != pack::Gating::LimitedSilu)
+    return k.mul(k.silu(gate), up);
+  Value limit = k.constFloat(k.f32(), op.getLimit().convertToDouble());
+  Value alpha = k.constFloat(k.f32(), op.getAlpha().convertToDouble());
+  Value one = k.constFloat(k.f32(), 1);
+  gate = k.min(gate, limit);
+  up = k.max(k.neg(limit), k.min(up, limit));
+  Value power = k.exp(k.neg(k.mul(alpha, gate)));
+  return k.mul(k.div(gate, k.add(one, power)), k.add(up, one));
+}
+
 LogicalResult emitExpertGate(Block &block, pack::ExpertGateOp op) {
   KernelBuilder &k = block.k;
   Stacks stacks(block, op, op.getAct(), op.getRoutes());
   if (failed(stacks.init(op.getWeights(), op.getBiases())))
     return failure();
-  auto constant = [&](const llvm::APFloat &value) {
-    return k.constFloat(k.f32(), value.convertToDouble());
-  };
   stacks.forEach([&](Value expert, Value pair, Value record, Value inTile, Value row) {
     Value gate = stacks.product(0, expert, record, inTile, row);
     Value up = stacks.product(1, expert, record, inTile, row);
-    Value result;
-    if (op.getGating() == pack::Gating::LimitedSilu) {
-      Value limit = constant(op.getLimit()), one = k.constFloat(k.f32(), 1);
-      gate = k.min(gate, limit);
-      up = k.max(k.neg(limit), k.min(up, limit));
-      Value power = k.exp(k.neg(k.mul(constant(op.getAlpha()), gate)));
-      result = k.mul(k.div(gate, k.add(one, power)), k.add(up, one));
-    } else {
-      result = k.mul(k.silu(gate), up);
-    }
-    storeFloat(k, result, block.rowOf(op.getInto(), pair), row);
+    storeFloat(k, gatedResult(k, op, gate, up), block.rowOf(op.getInto(), pair), row);
   });
   return success();
 }

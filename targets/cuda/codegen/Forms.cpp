@@ -23,10 +23,8 @@ pack::WeightType weightType(Value operand) { return cast<pack::WeightType>(opera
 
 int64_t tilesOf(Value operand) { return llvm::divideCeil(weightType(operand).getRows(), kTile); }
 
-// Of matrices with so few groups of rows, smaller tiles keep more of a GPU busy.
-constexpr int64_t kFewGroups = 16;
-// Blocks of a product that run beside each other, to hide each other's waits.
-constexpr int64_t kTogether = 2;
+// Of matrices with fewer groups of rows, smaller tiles keep more of a GPU busy.
+constexpr int64_t kFewGroups = 16, kManyGroups = 24;
 // There is code for each matrix.
 constexpr size_t kMostMatrices = 4;
 
@@ -49,10 +47,16 @@ struct Division {
       sum += groupsOf(weight);
     return sum;
   }
-  // Calls body(matrix, first tile) for the block's matrix.
-  void forBlock(Block &block, llvm::function_ref<void(size_t, Value)> body) const {
+  // Blocks beside each other have the same rows of weights, so that these come
+  // from memory once: unit = group * tiles of records + tile of records.
+  std::pair<Value, Value> groupAndTile(Block &block, Value rows, int64_t rowsEach) const {
     KernelBuilder &k = block.k;
-    Value group = k.rem(block.unit, groups());
+    Value tiles = k.div(k.add(rows, rowsEach - 1), rowsEach);
+    return {k.div(block.unit, tiles), k.rem(block.unit, tiles)};
+  }
+  // Calls body(matrix, first tile) for the matrix of a group.
+  void forMatrix(Block &block, Value group, llvm::function_ref<void(size_t, Value)> body) const {
+    KernelBuilder &k = block.k;
     int64_t first = 0;
     for (auto [matrix, weight] : llvm::enumerate(weights)) {
       int64_t count = groupsOf(weight);
@@ -65,9 +69,6 @@ struct Division {
         k.ifThen(inside, emit);
       first += count;
     }
-  }
-  Value firstRecord(Block &block, int64_t rowsEach) const {
-    return block.k.mul(block.k.div(block.unit, groups()), rowsEach);
   }
 };
 
@@ -94,18 +95,20 @@ struct MatmulForm {
       weights.push_back(*reader);
       firstRows.push_back(firstRows.back() + reader->rows());
     }
-    division().forBlock(block, [&](size_t matrix, Value firstTile) {
-      emitTile(block, IntTile(block, shape, shared), weights, matrix, firstTile, firstRows[matrix]);
+    auto [group, tile] = division().groupAndTile(block, block.rows(op.getRowSet()), shape.records);
+    Value first = block.k.mul(tile, shape.records);
+    division().forMatrix(block, group, [&](size_t matrix, Value firstTile) {
+      emitTile(block, IntTile(block, shape, shared), weights, matrix, firstTile, first,
+               firstRows[matrix]);
     });
     return success();
   }
 
   void emitTile(Block &block, IntTile tile, ArrayRef<Weights> weights, size_t matrix,
-                Value firstTile, int64_t firstRow) {
+                Value firstTile, Value first, int64_t firstRow) {
     KernelBuilder &k = block.k;
     const Weights &reader = weights[matrix];
     Value rows = block.rows(op.getRowSet());
-    Value first = division().firstRecord(block, shape.records);
     auto tileAt = [&](Value i) {
       Value base = block.address(op.getWeights()[matrix]);
       if (gated()) {
@@ -118,25 +121,45 @@ struct MatmulForm {
     };
     auto recordAt = [&](Value i) { return actRecord(block, op.getAct(), k.add(first, i), rows); };
     auto sums = tile.compute(reader, tileAt, recordAt, cast<pack::ActType>(op.getAct().getType()));
-    auto store = [&](Value inTile, Value record, Value y, Value up) {
-      Value row = k.add(k.mul(firstTile, kTile), inTile), token = k.add(first, record);
-      Value inside = k.andBits(k.less(row, k.constI64(reader.rows())), k.less(token, rows));
-      k.ifThen(inside, [&] {
-        auto biased = [&](Value sum, size_t which) {
-          return op.getBiases().empty()
-                     ? sum
-                     : k.add(sum, loadFloat(k, block.address(op.getBiases()[which]), row));
-        };
-        Value place = k.at(block.rowOf(op.getInto(), token), k.mul(k.add(row, firstRow), 4));
-        Value result =
-            matmulResult(k, op, biased(y, matrix), up ? biased(up, matrix + 1) : up, place);
-        k.store(result, place, 4);
-      });
+    tile.forSums(sums, gated(), [&](ArrayRef<IntTile::Sum> some) {
+      store(block, some, matrix, k.mul(firstTile, kTile), first, firstRow, reader.rows());
+    });
+  }
+
+  // Rows from `firstRow` on of matrix number `matrix`, which has `count` and
+  // begins with row `before` of the result.
+  void store(Block &block, ArrayRef<IntTile::Sum> sums, size_t matrix, Value firstRow,
+             Value firstToken, int64_t before, int64_t count) {
+    KernelBuilder &k = block.k;
+    Value rows = block.rows(op.getRowSet());
+    struct Place {
+      Value inside, at, old, bias, secondBias;
     };
-    if (gated())
-      tile.forPairs(sums, store);
-    else
-      tile.forSums(sums, [&](Value row, Value record, Value y) { store(row, record, y, {}); });
+    SmallVector<Place> places;
+    // All loads come before the first store, lest each waits for the one before.
+    for (const IntTile::Sum &sum : sums) {
+      Value row = k.add(firstRow, sum.row), token = k.add(firstToken, sum.record);
+      Value isToken = k.less(token, rows), isRow = k.less(row, k.constI64(count));
+      Value here = k.min(row, k.constI64(count - 1)), there = k.min(token, k.add(rows, -1));
+      Place place;
+      place.inside = k.andBits(isRow, isToken);
+      place.at = k.at(block.rowOf(op.getInto(), there), k.mul(k.add(here, before), 4));
+      if (op.getEpilogue() == pack::Epilogue::Add)
+        place.old = k.load(k.f32(), place.at, 4);
+      if (!op.getBiases().empty()) {
+        place.bias = loadFloat(k, block.address(op.getBiases()[matrix]), here);
+        if (gated())
+          place.secondBias = loadFloat(k, block.address(op.getBiases()[matrix + 1]), here);
+      }
+      places.push_back(place);
+    }
+    for (auto [sum, place] : llvm::zip(sums, places)) {
+      Value y = place.bias ? k.add(sum.value, place.bias) : sum.value;
+      Value up = place.secondBias ? k.add(sum.second, place.secondBias) : sum.second;
+      k.ifThen(place.inside, [&, place = place] {
+        k.store(matmulResult(k, op, y, up, place.at, place.old), place.at, 4);
+      });
+    }
   }
 };
 
@@ -163,21 +186,22 @@ struct HeadsForm {
     Value shared = block.shared(std::max(IntTile::sharedBytes(shape), results));
     HeadFinish finisher(block, op);
     LogicalResult result = success();
-    division().forBlock(block, [&](size_t matrix, Value firstTile) {
+    auto [group, tile] = division().groupAndTile(block, block.tokens, shape.records);
+    Value first = block.k.mul(tile, shape.records);
+    division().forMatrix(block, group, [&](size_t matrix, Value firstTile) {
       auto weights = Weights::of(op, block, op.getWeights()[matrix].getType());
       if (!weights)
         result = failure();
       else
-        emitTile(block, IntTile(block, shape, shared), finisher, *weights, matrix, firstTile,
+        emitTile(block, IntTile(block, shape, shared), finisher, *weights, matrix, firstTile, first,
                  shared);
     });
     return result;
   }
 
   void emitTile(Block &block, IntTile tile, HeadFinish &finisher, const Weights &weights,
-                size_t matrix, Value firstTile, Value results) {
+                size_t matrix, Value firstTile, Value first, Value results) {
     KernelBuilder &k = block.k;
-    Value first = division().firstRecord(block, shape.records);
     auto tileAt = [&](Value i) {
       Value number = k.min(k.add(firstTile, i), k.constI64(weights.tiles() - 1));
       return k.at(block.address(op.getWeights()[matrix]), k.mul(number, weights.tileBytes()));
@@ -186,8 +210,9 @@ struct HeadsForm {
       return actRecord(block, op.getAct(), k.add(first, i), block.tokens);
     };
     auto sums = tile.compute(weights, tileAt, recordAt, cast<pack::ActType>(op.getAct().getType()));
-    tile.forSums(sums, [&](Value row, Value record, Value y) {
-      storeFloat(k, y, results, k.add(k.mul(record, stride()), row));
+    tile.forSums(sums, /*paired=*/false, [&](ArrayRef<IntTile::Sum> some) {
+      for (const IntTile::Sum &sum : some)
+        storeFloat(k, sum.value, results, k.add(k.mul(sum.record, stride()), sum.row));
     });
     block.barrier();
     Value firstHead = k.div(k.mul(firstTile, kTile), dim());
@@ -206,7 +231,7 @@ struct HeadsForm {
 template <typename Built>
 Form formOf(Built built, int64_t leastRows, izh::schema::FormRows rows = izh::schema::kTokenRows) {
   return {built.shape.threads(),
-          kTogether,
+          built.shape.together,
           built.division().groups(),
           built.shape.records,
           leastRows,
@@ -219,24 +244,36 @@ Form formOf(Built built, int64_t leastRows, izh::schema::FormRows rows = izh::sc
 Forms formsOf(pack::MatmulOp op) {
   bool gated = pack::isGated(op.getEpilogue());
   // Both matrices of a gated product are read by the same code.
-  if (!allTaken(op.getWeights(), op.getAct()) ||
-      (gated && op.getWeights()[0].getType() != op.getWeights()[1].getType()))
-    return {};
   auto rows =
       op.getRowSet() == pack::RowSet::Outputs ? izh::schema::kOutputRows : izh::schema::kTokenRows;
-  TileShape few = {/*rows=*/64, /*records=*/32, /*columns=*/64, /*down=*/2, /*across=*/2};
-  TileShape many = {/*rows=*/128, /*records=*/64, /*columns=*/64, /*down=*/4, /*across=*/2};
-  if (MatmulForm{op, many}.division().groups() <= kFewGroups)
+  if (!allTaken(op.getWeights(), op.getAct()) ||
+      (gated && op.getWeights()[0].getType() != op.getWeights()[1].getType()))
+    return {formOfFewRows(op, rows)};
+  TileShape few = {/*rows=*/64, /*records=*/32, /*columns=*/64,
+                   /*down=*/2,  /*across=*/2,   2};
+  TileShape many = {/*rows=*/128, /*records=*/64, /*columns=*/64,
+                    /*down=*/2,   /*across=*/2,   2};
+  TileShape mid = {/*rows=*/64, /*records=*/64, /*columns=*/64,
+                   /*down=*/2,  /*across=*/2,   4};
+  int64_t groups = MatmulForm{op, many}.division().groups();
+  if (groups < kFewGroups)
     return {formOf(MatmulForm{op, few}, kLeastRows, rows)};
+  if (groups < kManyGroups)
+    return {formOf(MatmulForm{op, few}, kLeastRows, rows),
+            formOf(MatmulForm{op, mid}, few.records + 1, rows)};
   return {formOf(MatmulForm{op, few}, kLeastRows, rows),
           formOf(MatmulForm{op, many}, few.records + 1, rows)};
 }
 
 Forms formsOf(pack::MatmulHeadsOp op) {
   int64_t group = std::lcm<int64_t>(op.getHeadDim(), kTile);
-  TileShape few = {/*rows=*/128, /*records=*/32, /*columns=*/64, /*down=*/4, /*across=*/2};
-  TileShape many = {/*rows=*/128, /*records=*/64, /*columns=*/64, /*down=*/4, /*across=*/2};
-  TileShape wide = {/*rows=*/256, /*records=*/32, /*columns=*/32, /*down=*/8, /*across=*/1};
+  TileShape few = {/*rows=*/128, /*records=*/32, /*columns=*/64,
+                   /*down=*/4,   /*across=*/2,   2};
+  // Finishing heads takes long, and more warps share it.
+  TileShape many = {/*rows=*/128, /*records=*/64, /*columns=*/64,
+                    /*down=*/4,   /*across=*/2,   2};
+  TileShape wide = {/*rows=*/256, /*records=*/32, /*columns=*/32,
+                    /*down=*/8,   /*across=*/1,   2};
   if (!allTaken(op.getWeights(), op.getAct()) || group > wide.rows)
     return {};
   if (group > many.rows)

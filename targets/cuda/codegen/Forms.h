@@ -1,5 +1,5 @@
 // Forms of kernels for many rows (runtime/schema/device_code.h): products on
-// tensor cores, and attention of tiles.
+// tensor cores, also of experts, and attention of tiles.
 
 #pragma once
 
@@ -16,6 +16,11 @@ struct Form {
   int64_t groups, rowsEach, leastRows;
   izh::schema::FormRows rows;
   std::function<llvm::LogicalResult(Block &)> emit;
+  // Of a kernel that follows; null: there is none.
+  std::function<llvm::LogicalResult(Block &)> then = {};
+  int64_t thenThreads = 0;
+  int64_t thenUnits = 0;    // 0: one for each row of the step
+  int64_t scratchOfRow = 0; // bytes
 };
 using Forms = llvm::SmallVector<Form, 2>;
 
@@ -23,5 +28,13 @@ using Forms = llvm::SmallVector<Form, 2>;
 Forms formsOf(pack::MatmulOp op);
 Forms formsOf(pack::MatmulHeadsOp op);
 Forms formsOf(pack::AttentionOp op);
+Forms formsOf(pack::ExpertGateOp op);
+Forms formsOf(pack::ExpertSumOp op);
+Forms formsOf(pack::RouteOp op);
+Forms formsOf(pack::HeadMatmulOp op);
+
+// Of a product with code for a few rows at a time only: so that these have blocks
+// of their own.
+Form formOfFewRows(pack::MatmulOp op, izh::schema::FormRows rows);
 
 } // namespace izhc::cuda

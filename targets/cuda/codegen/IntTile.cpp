@@ -2,6 +2,7 @@
 // the next is brought to the other.
 
 #include "targets/cuda/codegen/IntTile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "targets/cuda/codegen/EarlyLoads.h"
 #include "targets/cuda/codegen/TensorCore.h"
 
@@ -10,8 +11,9 @@ namespace izhc::cuda {
 using namespace mlir;
 
 static constexpr int64_t kTile = PackedLayout::kTileRows;
-static constexpr int64_t kPart = 32;  // columns of a row that a thread decodes
-static constexpr int64_t kPiece = 16; // bytes of a record that a thread copies
+static constexpr int64_t kPart = 32;   // columns of a row that a thread decodes
+static constexpr int64_t kPiece = 16;  // bytes of a record that a thread copies
+static constexpr int64_t kBanks = 128; // bytes of shared memory that are read at once
 
 // kFloats + n for an integer |n| < 2^22 is the float whose bits are those of
 // kFloats plus n: sums of products that begin with kFloatBits need no conversion.
@@ -24,15 +26,14 @@ static constexpr int64_t kFloatBits = 0x4B400000;
 // Addresses in shared memory: codes row by row, the rest run by run.
 struct IntTile::Stage {
   Value weights, records; // bytes
-  Value factors;          // w of Spans.h and -kFloats * w, of rows
-  Value minima;           // m, of rows
+  Value factors, minima;  // w and m of Spans.h, of rows
   Value steps, sums;      // a and s, of records
 };
 
 static int64_t stageBytes(const TileShape &shape) {
-  int64_t rows = shape.rows + shape.records;
-  return rows * (shape.columns + kPiece) + shape.columns / 16 * 4 * 3 * shape.rows +
-         shape.columns / 32 * 4 * shape.records + shape.columns / 16 * 4 * shape.records;
+  int64_t runs = shape.columns / 16;
+  return shape.columns * (shape.rows + shape.records) + 4 * runs * 2 * shape.rows +
+         4 * (runs / 2 + runs) * shape.records;
 }
 
 int64_t IntTile::sharedBytes(const TileShape &shape) { return 2 * stageBytes(shape); }
@@ -50,13 +51,67 @@ IntTile::Stage IntTile::stage(Value number) const {
   };
   int64_t runs = shape.columns / 16;
   Stage stage;
-  stage.weights = next(shape.rows * codeStride());
-  stage.records = next(shape.records * codeStride());
-  stage.factors = next(8 * runs * shape.rows);
+  stage.weights = next(shape.rows * shape.columns);
+  stage.records = next(shape.records * shape.columns);
+  stage.factors = next(4 * runs * shape.rows);
   stage.minima = next(4 * runs * shape.rows);
   stage.steps = next(4 * runs / 2 * shape.records);
   stage.sums = next(4 * runs * shape.records);
   return stage;
+}
+
+// Where piece `piece` of a row's codes is. Pieces change places from row to row,
+// so that the same ones of eight rows fall into different banks.
+Value IntTile::codesAt(Value codes, Value row, Value piece) const {
+  int64_t pieces = shape.columns / kPiece, rowsOfBanks = kBanks / shape.columns;
+  Value turn = k.rem(k.div(row, rowsOfBanks), pieces);
+  Value place = arith::XOrIOp::create(k.builder, k.loc, piece, turn);
+  return k.at(codes, k.add(k.mul(row, shape.columns), k.mul(place, kPiece)));
+}
+
+// What a thread needs of its rows lies together, up to four numbers at a time: its
+// rows are lane / 4 + 8 * slot of those of the warp, its records 2 * (lane % 4) +
+// slot % 2 + 8 * (slot / 2).
+static int64_t together(int64_t slots) { return std::min<int64_t>(slots, 4); }
+static Value place(KernelBuilder &k, Value first, Value lanes, Value slot, int64_t laneCount,
+                   int64_t each) {
+  Value run = k.mul(k.div(slot, each), laneCount * each);
+  return k.add(k.add(first, run), k.add(k.mul(lanes, each), k.rem(slot, each)));
+}
+
+Value IntTile::placeOfRow(Value row) const {
+  int64_t ofWarp = shape.rows / shape.warpsDown;
+  Value inWarp = k.rem(row, ofWarp);
+  return place(k, k.sub(row, inWarp), k.rem(inWarp, 8), k.div(inWarp, 8), 8, together(2 * down()));
+}
+
+Value IntTile::placeOfRecord(Value record) const {
+  int64_t ofWarp = shape.records / shape.warpsAcross;
+  Value inWarp = k.rem(record, ofWarp), inEight = k.rem(inWarp, 8);
+  Value slot = k.add(k.mul(k.div(inWarp, 8), 2), k.rem(inEight, 2));
+  return place(k, k.sub(record, inWarp), k.div(inEight, 2), slot, 4, together(2 * across()));
+}
+
+static KernelBuilder::Values loadSlots(KernelBuilder &k, Value first, int64_t slots,
+                                       int64_t laneCount) {
+  KernelBuilder::Values values;
+  int64_t each = together(slots);
+  for (int64_t slot = 0; slot < slots; slot += each) {
+    Value some = k.load(k.vec(each, k.f32()), k.at(first, 4 * slot * laneCount), 4 * each);
+    for (int64_t i = 0; i < each; ++i)
+      values.push_back(k.extract(some, i));
+  }
+  return values;
+}
+
+// Of run `run` of the step: by slots.
+IntTile::Values IntTile::ofRows(Value table, int64_t run) const {
+  Value first = k.add(firstRow(), k.mul(k.div(block.lane, 4), together(2 * down())));
+  return loadSlots(k, k.at(table, k.mul(k.add(first, run * shape.rows), 4)), 2 * down(), 8);
+}
+IntTile::Values IntTile::ofRecords(Value table, int64_t run) const {
+  Value first = k.add(firstRecord(), k.mul(k.rem(block.lane, 4), together(2 * across())));
+  return loadSlots(k, k.at(table, k.mul(k.add(first, run * shape.records), 4)), 2 * across(), 4);
 }
 
 // The first row and record of the warp.
@@ -77,21 +132,21 @@ void IntTile::fillWeights(const Weights &weights, llvm::function_ref<Value(Value
     Value item = k.add(block.thread, first);
     Value row = k.rem(item, shape.rows), part = k.div(item, shape.rows);
     Value tile = tileAt(k.div(row, kTile)), inTile = k.rem(row, kTile);
-    Value codes = k.at(to.weights, k.add(k.mul(row, codeStride()), k.mul(part, kPart)));
+    Value at = placeOfRow(row);
     for (int64_t i = 0; i < runsEach; ++i) {
       Value inStep = k.add(k.mul(part, runsEach), i);
       Value index = k.add(k.mul(step, parts * runsEach), inStep);
       Weights::Bytes run = weights.bytes(tile, inTile, index);
-      for (size_t word = 0; word < run.codes.size(); word += 4) {
+      int64_t pieces = weights.runWeights() / kPiece;
+      for (int64_t piece = 0; piece < pieces; ++piece) {
         Value four = k.zero(k.vec(4, k.i32()));
         for (int64_t j = 0; j < 4; ++j)
-          four = k.insert(run.codes[word + j], four, j);
-        k.store(four, k.at(codes, i * weights.runWeights() + 4 * int64_t(word)), 16);
+          four = k.insert(run.codes[4 * piece + j], four, j);
+        Value number = k.add(k.mul(part, kPart / kPiece), i * pieces + piece);
+        k.store(four, codesAt(to.weights, row, number), 16);
       }
-      Value place = k.add(k.mul(inStep, shape.rows), row);
-      Value both = k.insert(run.factor, k.zero(k.vec(2, k.f32())), 0);
-      both = k.insert(k.mul(run.factor, k.constFloat(k.f32(), -kFloats)), both, 1);
-      k.store(both, k.at(to.factors, k.mul(place, 8)), 8);
+      Value place = k.add(k.mul(inStep, shape.rows), at);
+      storeFloat(k, run.factor, to.factors, place);
       if (run.minimum)
         storeFloat(k, run.minimum, to.minima, place);
     }
@@ -123,23 +178,24 @@ void IntTile::copyPiece(const Weights &weights, llvm::function_ref<Value(Value)>
   Value codes = k.at(k.at(record, pack::ActLayout(act).codes), column);
   Value four = k.load(k.vec(4, k.i32()), codes, 16);
   Value scale = weights.actScale(record, column, act), scaled;
-  bool together = weights.runWeights() == kPart;
+  bool ofPart = weights.runWeights() == kPart;
   if (weights.hasMinima()) {
     Value sum = k.zero(k.i32()), ones = k.constInt(k.i32(), 0x01010101);
     for (int64_t j = 0; j < 4; ++j)
       sum = block.dot4(sum, ones, k.extract(four, j), /*signedCodes=*/true);
-    if (together)
+    if (ofPart)
       sum = k.add(sum, block.exchange(sum, 1));
     scaled = k.mul(k.intToFloat(sum), scale);
   }
   auto store = [&] {
-    k.store(four, k.at(to.records, k.add(k.mul(number, codeStride()), k.mul(piece, kPiece))), 16);
-    if (scaled && !together)
-      storeFloat(k, scaled, to.sums, k.add(k.mul(piece, shape.records), number));
+    k.store(four, codesAt(to.records, number, piece), 16);
+    Value at = placeOfRecord(number);
+    if (scaled && !ofPart)
+      storeFloat(k, scaled, to.sums, k.add(k.mul(piece, shape.records), at));
     k.ifThen(k.equal(k.rem(piece, 2), k.constI64(0)), [&] {
-      Value place = k.add(k.mul(k.div(piece, 2), shape.records), number);
+      Value place = k.add(k.mul(k.div(piece, 2), shape.records), at);
       storeFloat(k, scale, to.steps, place);
-      if (scaled && together)
+      if (scaled && ofPart)
         storeFloat(k, scaled, to.sums, place);
     });
   };
@@ -155,9 +211,8 @@ void IntTile::multiply(const Weights &weights, const Stage &from, int64_t part, 
   // Of four matrices, lanes give rows 0..7, 8..15, and these again 16 bytes on
   // for weights; 0..7 twice, then 8..15 twice for records.
   auto matrices = [&](Value codes, Value firstRow, Value inTile, Value piece) {
-    Value row = k.add(firstRow, inTile);
-    Value column = k.add(k.mul(piece, kPiece), part * kPart);
-    return loadMatrices(k, k.at(codes, k.add(k.mul(row, codeStride()), column)));
+    return loadMatrices(
+        k, codesAt(codes, k.add(firstRow, inTile), k.add(piece, part * (kPart / kPiece))));
   };
   Value lane = block.lane, eighth = k.rem(lane, 8);
   SmallVector<Values> a, b;
@@ -170,23 +225,17 @@ void IntTile::multiply(const Weights &weights, const Stage &from, int64_t part, 
     b.push_back({two[0], two[1]});
     b.push_back({two[2], two[3]});
   }
-  Value row = k.add(firstRow(), k.div(lane, 4));
-  Value record = k.add(firstRecord(), k.mul(k.rem(lane, 4), 2));
-  Values start(4, k.constInt(k.i32(), kFloatBits));
+  Values start(4, k.constInt(k.i32(), kFloatBits)), steps = ofRecords(from.steps, part);
   for (int64_t run = 0; run < runs; ++run) {
     int64_t number = part * runs + run;
-    auto ofRow = [&](int64_t more) { return k.add(row, number * shape.rows + more); };
-    auto factorOf = [&](int64_t more) {
-      return k.load(k.vec(2, k.f32()), k.at(from.factors, k.mul(ofRow(more), 8)), 8);
-    };
-    auto ofRecords = [&](Value table, int64_t index, int64_t more) {
-      Value at = k.add(record, index * shape.records + more);
-      return k.load(k.vec(2, k.f32()), k.at(table, k.mul(at, 4)), 8);
-    };
-    for (int64_t j = 0; j < across(); ++j) {
-      Value steps = ofRecords(from.steps, part, 8 * j), all;
-      if (weights.hasMinima())
-        all = ofRecords(from.sums, number, 8 * j);
+    Values factors = ofRows(from.factors, number), less, minima, all;
+    for (Value factor : factors)
+      less.push_back(k.mul(factor, k.constFloat(k.f32(), -kFloats)));
+    if (weights.hasMinima()) {
+      minima = ofRows(from.minima, number);
+      all = ofRecords(from.sums, number);
+    }
+    for (int64_t j = 0; j < across(); ++j)
       for (int64_t i = 0; i < down(); ++i) {
         Values left(a[i]), right(b[j]);
         if (depth == kPart / 2) {
@@ -196,16 +245,13 @@ void IntTile::multiply(const Weights &weights, const Stage &from, int64_t part, 
         Values products = multiplyBytes(k, depth, left, right, start);
         for (int64_t e = 0; e < 4; ++e) {
           Value &sum = sums[(i * across() + j) * 4 + e];
-          int64_t inRows = 16 * i + 8 * (e / 2);
-          Value factor = factorOf(inRows);
-          Value weighted = k.mulAdd(k.bitcast(products[e], k.f32()), k.extract(factor, 0),
-                                    k.extract(factor, 1));
-          sum = k.mulAdd(weighted, k.extract(steps, e % 2), sum);
-          if (all)
-            sum = k.mulAdd(loadFloat(k, from.minima, ofRow(inRows)), k.extract(all, e % 2), sum);
+          int64_t row = 2 * i + e / 2, record = 2 * j + e % 2;
+          Value weighted = k.mulAdd(k.bitcast(products[e], k.f32()), factors[row], less[row]);
+          sum = k.mulAdd(weighted, steps[record], sum);
+          if (!all.empty())
+            sum = k.mulAdd(minima[row], all[record], sum);
         }
       }
-    }
   }
 }
 
@@ -250,26 +296,22 @@ IntTile::Values IntTile::compute(const Weights &weights, llvm::function_ref<Valu
   return totals;
 }
 
-void IntTile::forSums(const Values &sums, llvm::function_ref<void(Value, Value, Value)> body) {
-  Value row = k.add(firstRow(), k.div(block.lane, 4));
+void IntTile::forSums(const Values &sums, bool paired,
+                      llvm::function_ref<void(ArrayRef<Sum>)> body) {
+  int64_t each = paired ? 2 : 1; // of 16 rows
+  assert(down() % each == 0);
+  Value row = k.add(k.div(firstRow(), each), k.div(block.lane, 4));
   Value record = k.add(firstRecord(), k.mul(k.rem(block.lane, 4), 2));
-  for (int64_t i = 0; i < down(); ++i)
+  for (int64_t i = 0; i < down(); i += each) {
+    SmallVector<Sum> some;
     for (int64_t j = 0; j < across(); ++j)
-      for (int64_t e = 0; e < 4; ++e)
-        body(k.add(row, 16 * i + 8 * (e / 2)), k.add(record, 8 * j + e % 2),
-             sums[(i * across() + j) * 4 + e]);
-}
-
-void IntTile::forPairs(const Values &sums,
-                       llvm::function_ref<void(Value, Value, Value, Value)> body) {
-  assert(down() % 2 == 0);
-  Value row = k.add(k.div(firstRow(), 2), k.div(block.lane, 4));
-  Value record = k.add(firstRecord(), k.mul(k.rem(block.lane, 4), 2));
-  for (int64_t i = 0; i < down(); i += 2)
-    for (int64_t j = 0; j < across(); ++j)
-      for (int64_t e = 0; e < 4; ++e)
-        body(k.add(row, 8 * i + 8 * (e / 2)), k.add(record, 8 * j + e % 2),
-             sums[(i * across() + j) * 4 + e], sums[((i + 1) * across() + j) * 4 + e]);
+      for (int64_t e = 0; e < 4; ++e) {
+        auto sum = [&](int64_t sixteen) { return sums[(sixteen * across() + j) * 4 + e]; };
+        some.push_back({k.add(row, 16 / each * i + 8 * (e / 2)), k.add(record, 8 * j + e % 2),
+                        sum(i), paired ? sum(i + 1) : Value()});
+      }
+    body(some);
+  }
 }
 
 } // namespace izhc::cuda

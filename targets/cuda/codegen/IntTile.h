@@ -15,6 +15,7 @@ struct TileShape {
   int64_t rows, records;
   int64_t columns; // of a step, a multiple of 32
   int64_t warpsDown, warpsAcross;
+  int64_t together; // blocks of a multiprocessor that registers have to suffice for
 
   int64_t warps() const { return warpsDown * warpsAcross; }
   int64_t threads() const { return kWarp * warps(); }
@@ -39,21 +40,27 @@ public:
   // the shared memory.
   Values compute(const Weights &weights, llvm::function_ref<Value(Value i)> tileAt,
                  llvm::function_ref<Value(Value i)> recordAt, pack::ActType act);
-  // Calls body(row, record, sum) for each sum of the thread, a row of the tile
-  // and a record's number.
-  void forSums(const Values &sums,
-               llvm::function_ref<void(Value row, Value record, Value sum)> body);
-  // Where even and odd 16 rows of the tile are those of two matrices: calls
-  // body(row, record, first, second), `row` among the rows of each.
-  void forPairs(const Values &sums,
-                llvm::function_ref<void(Value row, Value record, Value first, Value second)> body);
+  // A row of the tile and a record's number, and what belongs there.
+  struct Sum {
+    Value row, record, value;
+    Value second; // of the other matrix, where there are two
+  };
+  // Calls `body` with some sums of the thread at a time, until it had all. `paired`:
+  // even and odd 16 rows of the tile are those of two matrices; `row` is among the
+  // rows of each.
+  void forSums(const Values &sums, bool paired,
+               llvm::function_ref<void(llvm::ArrayRef<Sum> some)> body);
 
 private:
   struct Stage;
 
   int64_t down() const { return shape.rows / shape.warpsDown / 16; }       // of a warp, 16 rows
   int64_t across() const { return shape.records / shape.warpsAcross / 8; } // 8 records
-  int64_t codeStride() const { return shape.columns + 16; }
+  Value codesAt(Value codes, Value row, Value piece) const;
+  Value placeOfRow(Value row) const;
+  Value placeOfRecord(Value record) const;
+  Values ofRows(Value table, int64_t run) const;
+  Values ofRecords(Value table, int64_t run) const;
   Stage stage(Value number) const;
   void fillWeights(const Weights &weights, llvm::function_ref<Value(Value)> tileAt, Value step,
                    const Stage &to);

@@ -51,7 +51,8 @@ LogicalResult emit(Block &block, Operation *op) {
 
 Forms formsOfKernel(Operation *op) {
   return llvm::TypeSwitch<Operation *, Forms>(op)
-      .Case<pack::MatmulOp, pack::MatmulHeadsOp, pack::AttentionOp>(
+      .Case<pack::MatmulOp, pack::MatmulHeadsOp, pack::AttentionOp, pack::ExpertGateOp,
+            pack::ExpertSumOp, pack::HeadMatmulOp, pack::RouteOp>(
           [](auto typed) { return formsOf(typed); })
       .Default([](Operation *) { return Forms(); });
 }
@@ -120,6 +121,7 @@ LogicalResult makeFunction(plan::KernelOp kernel, llvm::StringRef name, int64_t 
   Function function(name, kernel);
   KernelBuilder k(function.builder, kernel.getLoc(), kFloats);
   Block block(function.frame(k, 0, kernel), threads, overlaps);
+  block.params = function.params;
   if (failed(body(block)))
     return failure();
   function.finish();
@@ -130,12 +132,16 @@ std::string formName(llvm::StringRef kernel, size_t number) {
   return (kernel + "_rows" + llvm::Twine(number)).str();
 }
 
+std::string thenName(llvm::StringRef form) { return (form + "_then").str(); }
+
 // LLVM's attributes of a function: the only place that stays with it on all the
 // way to the artifact.
 constexpr llvm::StringLiteral kThreads = "nvvm.reqntid", kBlocksAtOnce = "nvvm.minctasm";
 constexpr llvm::StringLiteral kGroups = "izh-groups", kRowsEach = "izh-rows-each",
-                              kLeastRows = "izh-least-rows", kRows = "izh-rows";
-using Numbers = SmallVector<std::pair<llvm::StringRef, int64_t>, 6>;
+                              kLeastRows = "izh-least-rows", kRows = "izh-rows",
+                              kThenThreads = "izh-then-threads", kThenUnits = "izh-then-units",
+                              kRowScratch = "izh-row-scratch";
+using Numbers = SmallVector<std::pair<llvm::StringRef, int64_t>, 8>;
 using NumbersOf = llvm::StringMap<Numbers>;
 
 // Makes the functions of a kernel; their attributes go to `all`.
@@ -159,14 +165,23 @@ LogicalResult makeFunctions(plan::KernelOp kernel, bool overlaps, NumbersOf &all
     return success();
   for (auto [number, form] : llvm::enumerate(formsOfKernel(&ops.front()))) {
     std::string formed = formName(name, number);
-    all[formed] = {{kThreads, form.threads},     {kBlocksAtOnce, form.together},
-                   {kGroups, form.groups},       {kRowsEach, form.rowsEach},
-                   {kLeastRows, form.leastRows}, {kRows, form.rows}};
-    auto emitForm = [&](Block &block) {
-      block.prepare();
-      return form.emit(block);
+    all[formed] = {{kThreads, form.threads},         {kBlocksAtOnce, form.together},
+                   {kGroups, form.groups},           {kRowsEach, form.rowsEach},
+                   {kLeastRows, form.leastRows},     {kRows, form.rows},
+                   {kRowScratch, form.scratchOfRow}, {kThenThreads, form.thenThreads},
+                   {kThenUnits, form.thenUnits}};
+    auto make = [&](llvm::StringRef name, int64_t threads, auto &body) {
+      return makeFunction(kernel, name, threads, overlaps, [&](Block &block) {
+        block.prepare();
+        return body(block);
+      });
     };
-    if (failed(makeFunction(kernel, formed, form.threads, overlaps, emitForm)))
+    if (failed(make(formed, form.threads, form.emit)))
+      return failure();
+    if (!form.then)
+      continue;
+    all[thenName(formed)] = {{kThreads, form.thenThreads}};
+    if (failed(make(thenName(formed), form.thenThreads, form.then)))
       return failure();
   }
   return success();
@@ -351,9 +366,11 @@ FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std
       functions.push_back(one);
     if (!isNew || functions.empty())
       return entry->second;
-    SmallVector<uint32_t> names;
-    for (LLVM::LLVMFuncOp function : functions)
+    SmallVector<uint32_t> names, thenNames;
+    for (LLVM::LLVMFuncOp function : functions) {
       names.push_back(section.text(function.getSymName()));
+      thenNames.push_back(section.text(thenName(function.getSymName())));
+    }
     // All arguments but params, begin and end.
     DeviceKernel kernel = {names[0], numberOf(functions[0], kThreads),
                            uint32_t(functions[0].getNumArguments() - 3),
@@ -362,7 +379,9 @@ FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std
     for (size_t i = 1; i < functions.size(); ++i) {
       auto number = [&](llvm::StringRef name) { return numberOf(functions[i], name); };
       section.record(DeviceForm{names[i], number(kThreads), number(kGroups), number(kRowsEach),
-                                number(kLeastRows), number(kRows)});
+                                number(kLeastRows), number(kRows), thenNames[i],
+                                number(kThenThreads), number(kThenUnits)});
+      code.row_scratch_bytes = std::max<uint64_t>(code.row_scratch_bytes, number(kRowScratch));
     }
     return entry->second;
   };

@@ -2,6 +2,7 @@
 // one tile of 16 rows a block.
 
 #include "targets/cuda/codegen/Epilogue.h"
+#include "targets/cuda/codegen/Forms.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/PairProducts.h"
 #include "targets/cuda/codegen/RowBatch.h"
@@ -58,10 +59,13 @@ struct MatmulEmitter {
     return biases.empty() ? y : k.add(y, loadFloat(k, biases[matrix], row));
   }
 
+  // The only rows of activations: kRecords from here on; null: all.
+  Value firstRecord;
+
   // Tile `tile` of a matrix (and of the next where the epilogue is gated), whose
   // rows begin at `firstRow` of the result.
   void emitTile(size_t matrix, Value tile, int64_t firstRow) {
-    forBatches(k, rows, [&](Value first, int64_t count) {
+    auto batch = [&](Value first, int64_t count) {
       SmallVector<Value> records;
       for (int64_t i = 0; i < count; ++i)
         records.push_back(actRecord(block, op.getAct(), k.add(first, i), rows));
@@ -71,7 +75,11 @@ struct MatmulEmitter {
       }
       block.forThreads(count * kTile, [&](Value i) { store(matrix, tile, firstRow, first, i); });
       batches.front().release();
-    });
+    };
+    if (firstRecord)
+      batch(firstRecord, kRecords);
+    else
+      forBatches(k, rows, batch);
   }
 
   // Thread `i`: row i % 16 of the tile of row of activations first + i / 16.
@@ -87,12 +95,13 @@ struct MatmulEmitter {
     });
   }
 
-  void emit() {
+  // `unit`: number of the tile among those of all matrices.
+  void emit(Value unit) {
     int64_t firstTile = 0, firstRow = 0;
     size_t matrices = batches.size() == 2 ? 1 : weights.size();
     for (size_t matrix = 0; matrix < matrices; ++matrix) {
       int64_t tiles = weights[matrix].tiles();
-      Value tile = k.add(block.unit, -firstTile);
+      Value tile = k.add(unit, -firstTile);
       if (matrices == 1) {
         emitTile(matrix, tile, firstRow);
       } else {
@@ -116,11 +125,28 @@ LogicalResult emitMatmul(Block &block, pack::MatmulOp op) {
   MatmulEmitter emitter(block, op);
   if (failed(emitter.init()))
     return failure();
-  emitter.emit();
+  emitter.emit(block.unit);
   return success();
 }
 
-LogicalResult emitHeadMatmul(Block &block, pack::HeadMatmulOp op) {
+Form formOfFewRows(pack::MatmulOp op, izh::schema::FormRows rows) {
+  int64_t tiles = 0;
+  for (Value weight :
+       op.getWeights().take_front(pack::isGated(op.getEpilogue()) ? 1 : op.getWeights().size()))
+    tiles += llvm::divideCeil(cast<pack::WeightType>(weight.getType()).getRows(), kTile);
+  auto emit = [op, tiles](Block &block) mutable -> LogicalResult {
+    MatmulEmitter emitter(block, op);
+    if (failed(emitter.init()))
+      return failure();
+    emitter.firstRecord = block.k.mul(block.k.div(block.unit, tiles), kRecords);
+    emitter.emit(block.k.rem(block.unit, tiles));
+    return success();
+  };
+  return {threadsOf(op), 1, tiles, kRecords, kRecords + 1, rows, emit};
+}
+
+// `firstToken`: the only tokens are kRecords from here on; null: all.
+static LogicalResult emitHeads(Block &block, pack::HeadMatmulOp op, Value unit, Value firstToken) {
   KernelBuilder &k = block.k;
   auto type = cast<pack::WeightType>(op.getWeight().getType());
   auto act = cast<pack::ActType>(op.getAct().getType());
@@ -129,11 +155,11 @@ LogicalResult emitHeadMatmul(Block &block, pack::HeadMatmulOp op) {
     return failure();
   int64_t heads = type.getCount();
   RowBatch batch(block, /*tiles=*/1, kRecords, weights->spans());
-  Value head = k.div(block.unit, weights->tiles()), tile = k.rem(block.unit, weights->tiles());
+  Value head = k.div(unit, weights->tiles()), tile = k.rem(unit, weights->tiles());
   Value address = k.add(k.mul(head, weights->matrixBytes()), k.mul(tile, weights->tileBytes()));
   address = k.at(block.address(op.getWeight()), address);
   Value records = k.mul(block.tokens, heads);
-  forBatches(k, block.tokens, [&](Value first, int64_t count) {
+  auto compute = [&](Value first, int64_t count) {
     SmallVector<Value> acts;
     for (int64_t i = 0; i < count; ++i)
       acts.push_back(
@@ -150,8 +176,26 @@ LogicalResult emitHeadMatmul(Block &block, pack::HeadMatmulOp op) {
       });
     });
     batch.release();
-  });
+  };
+  if (firstToken)
+    compute(firstToken, kRecords);
+  else
+    forBatches(k, block.tokens, compute);
   return success();
+}
+
+LogicalResult emitHeadMatmul(Block &block, pack::HeadMatmulOp op) {
+  return emitHeads(block, op, block.unit, {});
+}
+
+Forms formsOf(pack::HeadMatmulOp op) {
+  auto type = cast<pack::WeightType>(op.getWeight().getType());
+  int64_t groups = type.getCount() * llvm::divideCeil(type.getRows(), kTile);
+  auto emit = [op, groups](Block &block) mutable {
+    Value first = block.k.mul(block.k.div(block.unit, groups), kRecords);
+    return emitHeads(block, op, block.k.rem(block.unit, groups), first);
+  };
+  return {{threadsOf(op), 1, groups, kRecords, kRecords + 1, izh::schema::kTokenRows, emit}};
 }
 
 } // namespace izhc::cuda

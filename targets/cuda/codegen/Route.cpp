@@ -2,6 +2,7 @@
 // its pairs.
 
 #include "dialects/pack/RoutesLayout.h"
+#include "targets/cuda/codegen/Forms.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include <limits>
 
@@ -19,15 +20,23 @@ struct RouteEmitter {
   KernelBuilder &k;
   pack::RoutesLayout layout;
   int64_t experts, chosen, groups;
-  Value table, counts;         // counts: pairs of each expert, then their firsts
+  // counts: pairs of each expert in each part of the choices, then their firsts
+  Value table, counts;
   Value scores, ranks, worths; // of a warp's row
   Value weights;               // of its choices
 
   RouteEmitter(Block &block, pack::RouteOp op)
       : block(block), op(op), k(block.k), layout(op.getRoutes()), experts(layout.type.getExperts()),
-        chosen(layout.type.getChosen()), groups(op.getGroups()), table(block.address(op.getInto())),
-        counts(block.shared(8 * experts)), scores(ofWarp(experts)), ranks(ofWarp(experts)),
-        worths(ofWarp(groups)), weights(ofWarp(chosen)) {}
+        chosen(layout.type.getChosen()), groups(op.getGroups()),
+        table(block.address(op.getInto())) {}
+
+  // Before `choose`.
+  void prepareChoices() {
+    scores = ofWarp(experts);
+    ranks = ofWarp(experts);
+    worths = ofWarp(groups);
+    weights = ofWarp(chosen);
+  }
 
   Value ofWarp(int64_t floats) {
     return k.at(block.shared(4 * floats * block.warps()), k.mul(block.warp, 4 * floats));
@@ -172,10 +181,18 @@ struct RouteEmitter {
     block.syncWarp();
   }
 
-  // Calls body(choice, how many of the expert came before) for its choices;
-  // returns their number, as i64.
-  Value forChoices(Value expert, llvm::function_ref<void(Value i, Value before)> body) {
-    return k.loop(k.constI64(0), k.mul(block.tokens, chosen), k.constI64(1), {k.constI64(0)},
+  // Of the choices, which threads that share an expert divide.
+  int64_t parts() const { return std::max<int64_t>(1, block.threads / experts); }
+  Value partEnd(Value part) {
+    Value each = k.div(k.add(k.mul(block.tokens, chosen), parts() - 1), parts());
+    return k.min(k.mul(part, each), k.mul(block.tokens, chosen));
+  }
+
+  // Calls body(choice, `before` and how many of the expert came before in the part)
+  // for its choices; returns the last number, as i64.
+  Value forChoices(Value expert, Value part, Value before,
+                   llvm::function_ref<void(Value i, Value before)> body) {
+    return k.loop(partEnd(part), partEnd(k.add(part, 1)), k.constI64(1), {before},
                   [&](Value i, ArrayRef<Value> carried) {
                     Value own = k.equal(field(pair(i), layout.kChoice), expert);
                     k.ifThen(own, [&] { body(i, carried[0]); });
@@ -184,20 +201,28 @@ struct RouteEmitter {
   }
 
   void list() {
-    Value firsts = k.at(counts, 4 * experts);
+    counts = block.shared(8 * experts * parts());
+    int64_t shares = experts * parts();
+    Value firsts = k.at(counts, 4 * shares);
     auto store = [&](Value value, Value address) {
       k.store(k.truncate(value, k.i32()), address, 4);
     };
-    block.forThreads(experts, [&](Value e) {
-      store(forChoices(e, [](Value, Value) {}), k.at(counts, k.mul(e, 4)));
+    block.forThreads(shares, [&](Value share) {
+      Value e = k.div(share, parts()), part = k.rem(share, parts());
+      Value count = forChoices(e, part, k.constI64(0), [](Value, Value) {});
+      store(count, k.at(counts, k.mul(share, 4)));
     });
     block.barrier();
     k.ifThen(k.equal(block.thread, k.constI64(0)), [&] {
       auto all = k.loop(
           k.constI64(0), k.constI64(experts), k.constI64(1), {k.constI64(0), k.constI64(0)},
           [&](Value e, ArrayRef<Value> from) {
-            Value count = loadIndex(k, counts, e);
-            store(from[0], k.at(firsts, k.mul(e, 4)));
+            Value count = k.constI64(0);
+            for (int64_t part = 0; part < parts(); ++part) {
+              Value share = k.add(k.mul(e, parts()), part);
+              store(k.add(from[0], count), k.at(firsts, k.mul(share, 4)));
+              count = k.add(count, loadIndex(k, counts, share));
+            }
             Value some = k.less(k.constI64(0), count);
             k.ifThen(some, [&] {
               Value to = k.at(k.at(table, layout.kExperts), k.mul(from[1], layout.kExpertBytes));
@@ -210,10 +235,11 @@ struct RouteEmitter {
       store(all[1], table);
     });
     block.barrier();
-    block.forThreads(experts, [&](Value e) {
-      Value first = loadIndex(k, firsts, e);
-      forChoices(e, [&](Value i, Value before) {
-        Value to = pair(k.add(first, before));
+    block.forThreads(shares, [&](Value share) {
+      Value e = k.div(share, parts()), part = k.rem(share, parts());
+      Value first = loadIndex(k, firsts, share);
+      forChoices(e, part, first, [&](Value i, Value before) {
+        Value to = pair(before);
         store(k.div(i, chosen), to);
         Value weight = k.load(k.f32(), k.at(pair(i), layout.kChoiceWeight), 4);
         k.store(weight, k.at(to, layout.kWeight), 4);
@@ -224,9 +250,35 @@ struct RouteEmitter {
 
 } // namespace
 
+// A warp for each row, then one block that lists the pairs.
+Forms formsOf(pack::RouteOp op) {
+  constexpr int64_t kRowsEach = 4, kListThreads = 1024;
+  Form form = {kWarp * kRowsEach,
+               1,
+               /*groups=*/1,
+               kRowsEach,
+               /*leastRows=*/9,
+               izh::schema::kTokenRows,
+               [op](Block &block) mutable {
+                 RouteEmitter route(block, op);
+                 route.prepareChoices();
+                 Value token = block.k.add(block.k.mul(block.unit, kRowsEach), block.warp);
+                 block.k.ifThen(block.k.less(token, block.tokens), [&] { route.choose(token); });
+                 return success();
+               }};
+  form.then = [op](Block &block) mutable {
+    RouteEmitter(block, op).list();
+    return success();
+  };
+  form.thenThreads = kListThreads;
+  form.thenUnits = 1;
+  return {form};
+}
+
 LogicalResult emitRoute(Block &block, pack::RouteOp op) {
   KernelBuilder &k = block.k;
   RouteEmitter route(block, op);
+  route.prepareChoices();
   k.loop(block.warp, block.tokens, block.warps(), [&](Value token) { route.choose(token); });
   block.barrier();
   route.list();

@@ -206,17 +206,33 @@ bool Weights::hasByteCodes(pack::WeightType type) {
   return format->grid || format->signedCodes || mostCode(*format) <= 127;
 }
 
+// Where codes have so few bits that their zero point can be a byte's highest,
+// shifting and flipping that bit subtracts it: from four at a time, and twice as
+// many times as the bits that codes leave.
+int64_t Weights::spareBits() const {
+  int64_t spare = 0;
+  if (zeroPoint() > 0 && format.codebook.empty() && mostCode(format) < 2 * zeroPoint())
+    while (zeroPoint() << spare < 128)
+      ++spare;
+  return zeroPoint() << spare == 128 ? spare : 0;
+}
+
 Weights::Bytes Weights::bytes(Value tile, Value row, Value index) const {
   Run r = run(tile, row, index);
   Bytes bytes = {{}, factor(r), minimum(r)};
+  int64_t spare = spareBits();
+  if (spare)
+    bytes.factor = k.mul(bytes.factor, k.constFloat(k.f32(), 1.0 / double(1 << spare)));
   // With its highest bit set, no byte borrows from the next.
   Value high = k.constInt(k.i32(), int32_t(0x80808080));
   for (int64_t i = 0; i < runWeights(); i += 4) {
     Value four = codes(r, i);
-    if (zeroPoint()) {
+    if (spare)
+      four = k.shl(four, spare);
+    else if (zeroPoint())
       four = k.sub(k.orBits(four, high), k.constInt(k.i32(), 0x01010101 * zeroPoint()));
+    if (zeroPoint())
       four = k.xorBits(four, int32_t(0x80808080));
-    }
     bytes.codes.push_back(four);
   }
   return bytes;

@@ -43,7 +43,8 @@ public:
               llvm::function_ref<void(Value i, Value weight)> body) const;
 
   // A run as signed bytes, four codes a word, the zero point subtracted, and w
-  // and m of Spans.h; m is null without minima.
+  // and m of Spans.h; m is null without minima. Bytes may be a power of two times
+  // the codes, and w as much smaller.
   struct Bytes {
     Values codes;
     Value factor, minimum;
@@ -80,6 +81,7 @@ private:
   Value scale(const Run &run) const;
   void readSubScales(Run &run, Value chunkNumber) const;
   Value half(const Run &run, int64_t first, int64_t second) const;
+  int64_t spareBits() const;
   // Codes i .. i + 3 of the run as bytes; i is a multiple of 4.
   Value codes(const Run &run, int64_t i) const;
   Value plainCode(Value four, int64_t j) const; // as i32, zero point subtracted
