@@ -67,7 +67,7 @@ void setFunctionAttributes(llvm::Module &module, const MachineCode &code) {
 }
 
 void optimise(llvm::Module &module, llvm::TargetMachine &machine,
-              const llvm::TargetLibraryInfoImpl &library) {
+              const llvm::TargetLibraryInfoImpl &library, bool unroll) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -76,9 +76,9 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine,
   // Kernels are vectorised already; what is left scalar is meant to be.
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
-  // So are they unrolled. LLVM's ways of it take 40 % of its time and leave
-  // code of the same speed (Emerald Rapids, AVX-512 and AVX2, 2026-11).
-  tuning.LoopUnrolling = false;
+  // So are CPUs' kernels unrolled. LLVM's ways of it take 40 % of its time and
+  // leave code of the same speed (Emerald Rapids, AVX-512 and AVX2, 2026-11).
+  tuning.LoopUnrolling = unroll;
   llvm::PassBuilder builder(&machine, tuning);
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);
@@ -138,7 +138,7 @@ LogicalResult generate(ModuleOp module, const MachineCode &code, llvm::CodeGenFi
   // No library functions: loops must not turn into calls of memset or memcpy.
   llvm::TargetLibraryInfoImpl library(triple);
   library.disableAllFunctions();
-  optimise(*ir, *machine, library);
+  optimise(*ir, *machine, library, code.unroll);
 
   llvm::legacy::PassManager codegen;
   codegen.add(new llvm::TargetLibraryInfoWrapperPass(library));

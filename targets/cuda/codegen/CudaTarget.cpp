@@ -92,7 +92,8 @@ public:
       LLVMInitializeNVPTXAsmPrinter();
     });
     std::string chip = variant.chip.str();
-    return emitText(module, {"nvptx64-nvidia-cuda", chip, variant.assembly.str(), chip, 128});
+    return emitText(module, {"nvptx64-nvidia-cuda", chip, variant.assembly.str(), chip, 128,
+                             /*unroll=*/true});
   }
 
 private:
