@@ -124,5 +124,7 @@ llvm::SmallVector<const FormatSpec *> izhc::formatLadder(const TensorFacts &tens
         (ladder.empty() || bitsOf(*format) > bitsOf(*ladder.back())))
       ladder.push_back(format);
   }
+  if (!ladder.empty())
+    ladder.push_back(&stored);
   return ladder;
 }

@@ -39,8 +39,8 @@ struct TensorFacts {
 // are no whole blocks of any format of the recipe).
 const FormatSpec *chooseFormat(const Recipe &recipe, const TensorFacts &tensor);
 
-// Formats to choose from for this tensor, by ascending bits and below those of
-// `stored`, each fitting its rows; empty: the tensor stays as it is.
+// Formats to choose from for this tensor, each fitting its rows, by ascending bits
+// up to `stored` itself; empty: the tensor stays as it is.
 llvm::SmallVector<const FormatSpec *> formatLadder(const TensorFacts &tensor,
                                                    const FormatSpec &stored);
 

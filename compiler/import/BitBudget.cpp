@@ -23,6 +23,8 @@ static void decodeRow(const FormatSpec &format, const uint8_t *row, std::vector<
 // Sum of the weights' relative squared errors, scaled to the whole matrix.
 static double errorOf(const BudgetMatrix &matrix, const FormatSpec &format) {
   const TensorInfo &stored = *matrix.stored;
+  if (&format == stored.format)
+    return 0;
   auto reader =
       encodingReader(stored, format, matrix.importance.vec(), [](const uint8_t *, uint64_t) {});
   std::vector<uint8_t> before(stored.rowBytes());

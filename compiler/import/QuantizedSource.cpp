@@ -249,9 +249,12 @@ llvm::Error QuantizedSource::spend(double bitsAWeight, int64_t layers) {
   if (llvm::Error error = checkBudget(matrices, bits, bitsAWeight))
     return error;
   std::vector<const FormatSpec *> formats = spendBits(matrices, bits);
-  for (auto [tensor, format] : llvm::zip_equal(places, formats))
+  for (auto [tensor, format] : llvm::zip_equal(places, formats)) {
+    if (format == tensor->format)
+      continue;
     if (llvm::Error error = convert(*tensor, *format))
       return error;
+  }
   return llvm::Error::success();
 }
 

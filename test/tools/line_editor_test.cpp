@@ -38,6 +38,37 @@ TEST(LineEditorTest, MovesTheCursor) {
   EXPECT_EQ(typed("a\x1b[15~\x1b[2~b"), "ab");
 }
 
+// What can be no part of a sequence is a key of its own.
+TEST(LineEditorTest, LosesNoKeyBehindEscape) {
+  EXPECT_EQ(typed("a\x1b\xc3\xa9"
+                  "b"),
+            "aéb");
+  EXPECT_EQ(typed("ab\x1b[\x7f"
+                  "c"),
+            "ac");
+  LineEditor editor;
+  editor.begin("> ");
+  EXPECT_EQ(type(editor, "hello\x1b\r"), State::Finished);
+  EXPECT_EQ(editor.text(), "hello");
+}
+
+TEST(LineEditorTest, KeepsTabs) {
+  LineEditor editor;
+  editor.begin("> ");
+  type(editor, "a\tb");
+  EXPECT_EQ(editor.text(), "a\tb");
+  EXPECT_EQ(editor.show(80), "\r> a b\x1b[K\r\x1b[5C");
+}
+
+// Of a line of a megabyte only what is near the cursor is looked at.
+TEST(LineEditorTest, ShowsLongLinesAtOnce) {
+  LineEditor editor;
+  editor.begin("> ");
+  type(editor, std::string(1 << 20, 'x') + "end");
+  for (int i = 0; i < 10000; ++i)
+    ASSERT_EQ(editor.show(10), "\r> xxxend\x1b[K\r\x1b[8C");
+}
+
 TEST(LineEditorTest, TakesWholeCharactersAway) {
   EXPECT_EQ(typed("aä\x7f"), "a");
   EXPECT_EQ(typed("日本\x08語"), "日語");

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -44,8 +46,20 @@ size_t columns() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
+// What a signal that ends the program must give back first.
+constexpr int kFatal[] = {SIGTERM, SIGHUP};
+int changedFile = -1;
+termios changedFrom = {};
+
+void giveBack(int number) {
+  tcsetattr(changedFile, TCSANOW, &changedFrom);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
 // As long as it lives the terminal gives each key at once and shows none. Ctrl-C
-// remains an interrupt; Ctrl-Z would leave the terminal so, and is no more.
+// remains an interrupt; Ctrl-Z and Ctrl-\ would leave the terminal so, and are no
+// more.
 class EachKey {
 public:
   explicit EachKey(int file) : file(file), changed(tcgetattr(file, &before) == 0) {
@@ -53,12 +67,21 @@ public:
     keys.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN);
     keys.c_cc[VMIN] = 1;
     keys.c_cc[VTIME] = 0;
-    keys.c_cc[VSUSP] = _POSIX_VDISABLE;
-    changed = changed && tcsetattr(file, TCSANOW, &keys) == 0;
+    keys.c_cc[VSUSP] = keys.c_cc[VQUIT] = _POSIX_VDISABLE;
+    if (!changed)
+      return;
+    changedFile = file;
+    changedFrom = before;
+    for (size_t i = 0; i < std::size(kFatal); ++i)
+      handlers[i] = signal(kFatal[i], giveBack);
+    changed = tcsetattr(file, TCSANOW, &keys) == 0;
   }
   ~EachKey() {
-    if (changed)
-      tcsetattr(file, TCSANOW, &before);
+    if (!changed)
+      return;
+    tcsetattr(file, TCSANOW, &before);
+    for (size_t i = 0; i < std::size(kFatal); ++i)
+      signal(kFatal[i], handlers[i]);
   }
   EachKey(const EachKey &) = delete;
   EachKey &operator=(const EachKey &) = delete;
@@ -67,6 +90,7 @@ private:
   int file;
   termios before = {};
   bool changed;
+  void (*handlers[std::size(kFatal)])(int) = {};
 };
 
 // Whether """ ends the line, which then loses it.

@@ -18,6 +18,10 @@ bool continues(char byte) { return (byte & 0xc0) == 0x80; }
 
 // Columns that the character at `at` takes; its bytes go to `*length`.
 size_t widthAt(const std::string &text, size_t at, size_t *length) {
+  // A tab is shown as a space.
+  *length = 1;
+  if (text[at] == '\t')
+    return 1;
   auto *bytes = reinterpret_cast<const uint8_t *>(text.data()) + at;
   Utf8Step step = utf8_step(bytes, text.size() - at);
   *length = std::max<size_t>(step.length, 1);
@@ -121,7 +125,7 @@ void LineEditor::escape(const std::string &sequence) {
 void LineEditor::control(char byte) {
   switch (byte) {
   case '\t':
-    return insert(' ');
+    return insert(byte);
   case 0x7f:
   case 'H' - '@':
     return cut(before(cursor), cursor);
@@ -151,6 +155,10 @@ void LineEditor::control(char byte) {
 }
 
 LineEditor::State LineEditor::feed(char byte) {
+  // Sequences are of ASCII; Enter and what else can't be part of one ends it.
+  auto code = static_cast<unsigned char>(byte);
+  if (code < ' ' || code >= 0x7f)
+    pending.clear();
   if (!pending.empty()) {
     pending += byte;
     bool opens = pending.size() == 2 && (byte == '[' || byte == 'O');
@@ -173,7 +181,7 @@ LineEditor::State LineEditor::feed(char byte) {
   }
   if (byte == 0x1b)
     pending = byte;
-  else if (static_cast<unsigned char>(byte) >= ' ' && byte != 0x7f)
+  else if (code >= ' ' && code != 0x7f)
     insert(byte);
   else
     control(byte);
@@ -181,14 +189,29 @@ LineEditor::State LineEditor::feed(char byte) {
 }
 
 std::string LineEditor::show(size_t columns) const {
-  size_t room = columns > prompt.size() + 2 ? columns - prompt.size() - 1 : 1, first = 0;
-  while (first < cursor && widthOf(line, first, cursor) >= room)
-    first = behind(first);
-  size_t last = first;
-  while (last < line.size() && widthOf(line, first, behind(last)) <= room)
-    last = behind(last);
-  size_t column = prompt.size() + widthOf(line, first, cursor);
-  std::string out = "\r" + prompt + line.substr(first, last - first) + "\x1b[K\r";
+  size_t room = columns > prompt.size() + 2 ? columns - prompt.size() - 1 : 1;
+  // From the cursor outwards, as a line may be long: as much as fits before it,
+  // then behind it.
+  size_t first = cursor, last = cursor, left = 0, width = 0;
+  while (first > 0) {
+    size_t start = before(first), more = widthOf(line, start, first);
+    if (left + more >= room)
+      break;
+    left += more;
+    first = start;
+  }
+  width = left;
+  while (last < line.size()) {
+    size_t end = behind(last);
+    width += widthOf(line, last, end);
+    if (width > room)
+      break;
+    last = end;
+  }
+  std::string part = line.substr(first, last - first);
+  std::replace(part.begin(), part.end(), '\t', ' ');
+  size_t column = prompt.size() + left;
+  std::string out = "\r" + prompt + part + "\x1b[K\r";
   return column ? out + "\x1b[" + std::to_string(column) + "C" : out;
 }
 

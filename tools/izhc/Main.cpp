@@ -126,7 +126,7 @@ void addInspect(CLI::App &app, InspectArguments &arguments, Action &action) {
 void addExport(CLI::App &app, ExportArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand(
       "export", "Writes the weights of an .izh file as a GGUF file, bit for bit.");
-  addText(command, "FILE", "", arguments.file, "an .izh file that was compiled from a .gguf file")
+  addText(command, "FILE", "", arguments.file, "an .izh file")
       ->required();
   addText(command, "-o,--output", "FILE", arguments.output, "the .gguf file to write")->required();
   command->callback([&] { action = [&] { return exportModel(arguments); }; });

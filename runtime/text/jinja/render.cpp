@@ -40,7 +40,8 @@ izh_status render(const RenderInput& input, const Limits& limits, Array<char>* o
   if (machine.failed()) return machine.status();
   if (!context.is(Kind::kDict)) {
     return fail(error, IZH_INVALID_ARGUMENT,
-                "the context is no JSON object with the messages in it");
+                "the context is no JSON object; it holds what the template reads, as "
+                "{\"messages\": [{\"role\": \"user\", \"content\": \"...\"}]}");
   }
   Dict* globals = context.dict;
   add_default(machine, globals, "tools", make_none());

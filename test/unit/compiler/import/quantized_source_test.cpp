@@ -96,6 +96,17 @@ TEST(QuantizedSourceTest, SpendsNoMoreThanTheBitsItHas) {
   }
 }
 
+// Matrices that have no more bits than there are lose nothing.
+TEST(QuantizedSourceTest, KeepsWhatTheBitsSufficeFor) {
+  EXPECT_NE(Quantized(model(), {"", {}, "", 32}).message().find("would change no tensor"),
+            std::string::npos);
+  // One of two float32 matrices of 1024 weights, and the vector of 4.
+  Quantized model(::model(), {"", {}, "", 24});
+  EXPECT_EQ(std::count_if(model->tensors().begin(), model->tensors().end(),
+                          [](const TensorInfo &t) { return t.format->name == "f32"; }),
+            2);
+}
+
 TEST(QuantizedSourceTest, TellsWhatTypeTheFileIs) {
   Quantized model(::model(), {"q8_0", {}, ""});
   std::map<std::string, std::vector<uint8_t>> keys;
