@@ -11,10 +11,10 @@ func.func @turns_queries(%q: tensor<?x128xf32>, %r: tensor<?x64xf32>, %k: tensor
   %c = lm.state "c" : !lm.kv_cache<1 x 64, values 32>
   %d = lm.append %c keys %k values %v : !lm.kv_cache<1 x 64, values 32>, tensor<?x64xf32>, tensor<?x32xf32>
   // CHECK: %[[Q:.*]] = pack.hadamard %arg0 {head_dim = 64 : i64} : (tensor<?x128xf32>) -> tensor<?x128xf32>
-  // CHECK: pack.attention %[[Q]], %[[D]]
+  // CHECK: pack.attention %[[Q]] cache %[[D]]
   %o = lm.attention %q, %d heads 2 scale 1.0 : tensor<?x128xf32>, !lm.kv_cache<1 x 64, values 32> -> tensor<?x64xf32>
   // CHECK: %[[R:.*]] = pack.hadamard %arg1 {head_dim = 64 : i64}
-  // CHECK: pack.attention %[[R]], %[[D]]
+  // CHECK: pack.attention %[[R]] cache %[[D]]
   %p = lm.attention %r, %d heads 1 scale 1.0 : tensor<?x64xf32>, !lm.kv_cache<1 x 64, values 32> -> tensor<?x32xf32>
   return %o, %p : tensor<?x64xf32>, tensor<?x32xf32>
 }
