@@ -3,6 +3,7 @@
 #include "runtime/platform/input_text.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,6 +60,18 @@ izh_status classify(Input* input, izh_error* error) {
   return terminal && input->opened ? wait_for(input, error) : IZH_OK;
 }
 
+// Whether a writer was there and is gone: the pipe is empty, not idle.
+bool was_written(const Input& input) {
+  pollfd state = {input.file, POLLIN, 0};
+  return poll(&state, 1, 0) == 1 && (state.revents & POLLHUP) != 0;
+}
+
+// Standard input may be one that doesn't wait by itself.
+bool wait_for_more(const Input& input) {
+  pollfd state = {input.file, POLLIN, 0};
+  return poll(&state, 1, -1) >= 0 || errno == EINTR;
+}
+
 izh_status read_all(Input* input, Array<char>* out, izh_error* error) {
   char piece[1 << 16];
   for (;;) {
@@ -70,9 +83,11 @@ izh_status read_all(Input* input, Array<char>* out, izh_error* error) {
       IZH_TRY(wait_for(input, error));
       continue;
     }
+    if (count < 0 && errno == EAGAIN && wait_for_more(*input)) continue;
     if (count < 0) return cannot_read(input->path, error);
     if (count == 0) {
-      return input->pipe && input->opened && out->empty() ? no_writer(*input, error) : IZH_OK;
+      const bool idle = input->pipe && input->opened && out->empty() && !was_written(*input);
+      return idle ? no_writer(*input, error) : IZH_OK;
     }
     if (input->device) return is_device(*input, error);
     if (!out->append(piece, static_cast<size_t>(count))) {

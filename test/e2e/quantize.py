@@ -148,7 +148,7 @@ def other_types(tools):
         if len(tensor.shape) > 1:
             size = int(np.prod(tensor.shape))
             weights, bits = weights + size, bits + size * BITS[tensor.kind]
-    expect("blocks of q4_k_m don't divide" in said and f": {bits / weights:.2f} bits a weight" in said, said)
+    expect("a type that q4_k_m has for them" in said and f": {bits / weights:.2f} bits a weight" in said, said)
     return said.strip().splitlines()[-2][:160]
 
 

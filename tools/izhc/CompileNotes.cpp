@@ -44,8 +44,9 @@ void noteOtherFormats(const CompileOptions &options, const CompileReport &report
     bits += size * 8 * weight.format->blockBytes / weight.format->blockWeights;
   }
   if (replaced)
-    out << llvm::formatv("izhc: warning: {0} of {1} matrices have rows that blocks of {2} don't "
-                         "divide and got larger types: {3:f2} bits a weight\n",
+    out << llvm::formatv("izhc: warning: the rows of {0} of {1} matrices are no whole blocks of a "
+                         "type that {2} has for them, so they got larger types: {3:f2} bits a "
+                         "weight in all\n",
                          replaced, report.plan.weights.size(), recipe->name, bits / weights);
 }
 

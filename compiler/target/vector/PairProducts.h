@@ -20,7 +20,7 @@ struct PairVectors {
   // They lie in a page, as float16; else in the form's numbers.
   bool inPage = false;
   // In a page: where to fetch as many bytes from as are read; may be null.
-  mlir::Value ahead;
+  mlir::Value ahead = {};
 };
 
 class PairProducts {

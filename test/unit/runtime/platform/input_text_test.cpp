@@ -60,6 +60,33 @@ TEST_F(InputTextTest, ReadsAPipeToItsEnd) {
   EXPECT_EQ(text, "a" + std::string(100000, 'b'));
 }
 
+// As a shell gives them: the program that wrote nothing has ended already.
+TEST_F(InputTextTest, TakesAPipeWhoseWriterIsGoneForAnEmptyText) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[1]);
+  EXPECT_EQ(read_text("/dev/fd/" + std::to_string(ends[0])), "");
+  close(ends[0]);
+}
+
+TEST_F(InputTextTest, WaitsForAStandardInputThatDoesNotWait) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+  const int before = dup(STDIN_FILENO);
+  ASSERT_EQ(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+  std::thread later([&ends] {
+    usleep(20000);
+    EXPECT_EQ(write(ends[1], "late", 4), 4);
+    close(ends[1]);
+  });
+  EXPECT_EQ(read_text("-"), "late");
+  later.join();
+  dup2(before, STDIN_FILENO);
+  close(before);
+  close(ends[0]);
+}
+
 TEST_F(InputTextTest, RefusesDevicesThatGiveBytes) {
   EXPECT_THAT(read_text("/dev/zero"), HasSubstr("'/dev/zero' is a device"));
   EXPECT_EQ(read_text("/dev/null"), "");
