@@ -1,18 +1,13 @@
 // Rows of values at once: float formats as loops that the compiler vectorises,
 // all others block by block.
 
-#include "compiler/formats/Format.h"
+#include "compiler/formats/Float.h"
 
 #include <bit>
 #include <cstring>
 
 using namespace izhc;
-
-static uint32_t load16(const uint8_t *bytes) {
-  uint16_t value;
-  std::memcpy(&value, bytes, 2);
-  return value;
-}
+using formats::load16;
 
 // halfToFloat without branches: as a single whose exponent is 112 too small.
 // What was infinite or no number lies from 2^16 on after that is mended.
@@ -34,7 +29,7 @@ void izhc::decodeBlocks(const FormatSpec &format, const uint8_t *bytes, int64_t 
     return;
   case ElementKind::BF16:
     for (int64_t i = 0; i < blocks; ++i)
-      out[i] = std::bit_cast<float>(load16(bytes + 2 * i) << 16);
+      out[i] = std::bit_cast<float>(uint32_t(load16(bytes + 2 * i)) << 16);
     return;
   case ElementKind::Quantized:
     for (int64_t i = 0; i < blocks; ++i)

@@ -222,6 +222,16 @@ llvm::Expected<SpecialTables> buildSpecials(const ModelSource &source, const Voc
   return SpecialTables{std::move(*ids), std::move(*trie)};
 }
 
+// Of entries in the order of their texts; of equal texts the first counts.
+llvm::Expected<std::vector<uint64_t>> buildFirstTrie(const ModelSource &source,
+                                                     std::vector<TrieEntry> entries) {
+  entries.erase(
+      std::unique(entries.begin(), entries.end(),
+                  [](const TrieEntry &a, const TrieEntry &b) { return a.first == b.first; }),
+      entries.end());
+  return buildSortedTrie(source, entries);
+}
+
 llvm::Expected<SpecialTables> buildChangedSpecials(const ModelSource &source,
                                                    const TokenizerTables &tables) {
   SpecialTables specials;
@@ -231,11 +241,7 @@ llvm::Expected<SpecialTables> buildChangedSpecials(const ModelSource &source,
     specials.ids.push_back(id);
   }
   llvm::stable_sort(entries, llvm::less_first());
-  entries.erase(
-      std::unique(entries.begin(), entries.end(),
-                  [](const TrieEntry &a, const TrieEntry &b) { return a.first == b.first; }),
-      entries.end());
-  auto trie = buildSortedTrie(source, entries);
+  auto trie = buildFirstTrie(source, std::move(entries));
   if (!trie)
     return trie.takeError();
   specials.trie = std::move(*trie);
@@ -257,12 +263,7 @@ llvm::Expected<std::vector<uint64_t>> izhc::buildTokenTrie(const ModelSource &so
                                                            std::vector<TrieEntry> entries) {
   llvm::erase_if(entries, [](const TrieEntry &entry) { return entry.first.empty(); });
   llvm::sort(entries);
-  // The lowest id of equal ones.
-  entries.erase(
-      std::unique(entries.begin(), entries.end(),
-                  [](const TrieEntry &a, const TrieEntry &b) { return a.first == b.first; }),
-      entries.end());
-  auto trie = buildSortedTrie(source, entries);
+  auto trie = buildFirstTrie(source, std::move(entries));
   if (!trie)
     return trie.takeError();
   // A vocabulary without any piece has a root all the same.
