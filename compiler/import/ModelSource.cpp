@@ -141,7 +141,7 @@ llvm::Expected<const TensorInfo *> ModelSource::requireTensor(llvm::StringRef na
     return sizes;
   };
   if (dropOnes((*tensor)->shape) != dropOnes(shape))
-    return makeError("{0}: the tensor {1} is {2}, but the metadata asks for {3} (columns "
+    return makeError("{0}: the tensor {1} is {2}, but its configuration asks for {3} (columns "
                      "first)",
                      fileName(), quote(tensorName(name)), shapeText((*tensor)->shape),
                      shapeText(shape));

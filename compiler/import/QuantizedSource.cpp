@@ -24,7 +24,7 @@ struct Choice {
   std::string text;
   llvm::Regex pattern;
   const FormatSpec *format;
-  bool matched = false;
+  bool vectors = false, matrices = false; // that it matches
 };
 
 class QuantizedSource final : public ModelSource {
@@ -32,6 +32,8 @@ public:
   explicit QuantizedSource(std::unique_ptr<ModelSource> inner) : inner(std::move(inner)) {}
 
   llvm::Error choose(const QuantizeOptions &options);
+  // As QuantizedModel says.
+  unsigned encodedTwice = 0;
 
   const FolderSource *asFolder() const override { return inner->asFolder(); }
   std::optional<llvm::ArrayRef<uint8_t>> companion(llvm::StringRef name) const override {
@@ -151,17 +153,17 @@ QuantizedSource::formatFor(const TensorInfo &tensor, const Recipe *recipe, int64
   const FormatSpec *chosen = nullptr;
   for (Choice &choice : choices)
     if (choice.pattern.match(tensor.name)) {
-      choice.matched = true;
+      // Vectors keep their type.
+      (tensor.shape.size() < 2 ? choice.vectors : choice.matrices) = true;
       chosen = choice.format;
     }
+  if (tensor.shape.size() < 2)
+    return nullptr;
   if (chosen) {
-    if (tensor.shape.size() < 2)
-      return makeError("{0}: tensor {1} is a vector; vectors keep their type, so take it out of "
-                       "--tensor-type",
-                       fileName(), quote(tensor.name));
     if (tensor.cols() % chosen->blockWeights != 0)
       return makeError("{0}: tensor {1} has rows of {2} weights, which are no whole blocks of {3} "
-                       "({4} weights)",
+                       "({4} weights); give a further --tensor-type that matches it and names "
+                       "another type: the last one that matches counts",
                        fileName(), quote(tensor.name), tensor.cols(), chosen->name,
                        chosen->blockWeights);
     return chosen;
@@ -197,6 +199,7 @@ llvm::Error QuantizedSource::convert(TensorInfo &tensor, const FormatSpec &forma
     return values.takeError();
   weighed += !values->empty();
   ++converted;
+  encodedTwice += tensor.format->kind == ElementKind::Quantized && tensor.format->codeBits < 8;
   tensor.reader =
       encodingReader(tensor, format, values->vec(),
                      [this](const uint8_t *data, uint64_t bytes) { inner->release(data, bytes); });
@@ -260,9 +263,11 @@ llvm::Error QuantizedSource::spend(double bitsAWeight, int64_t layers) {
 
 llvm::Error QuantizedSource::checkEffect(const QuantizeOptions &options) const {
   for (const Choice &choice : choices)
-    if (!choice.matched)
-      return makeError("--tensor-type {0}: no tensor of {1} has a name that matches",
-                       quote(choice.text), fileName());
+    if (!choice.matrices)
+      return makeError("--tensor-type {0}: {1}", quote(choice.text),
+                       choice.vectors ? "what matches in " + fileName() +
+                                            " are vectors only, and those keep their type"
+                                      : "no tensor of " + fileName() + " has a name that matches");
   if (converted == 0)
     return makeError("{0}: {1} would change no tensor: all have as few bits already; leave it out, "
                      "or start from a file with more bits",
@@ -323,10 +328,11 @@ llvm::Error QuantizedSource::choose(const QuantizeOptions &options) {
   return checkEffect(options);
 }
 
-llvm::Expected<std::unique_ptr<ModelSource>>
-izhc::quantizeSource(std::unique_ptr<ModelSource> model, const QuantizeOptions &options) {
+llvm::Expected<QuantizedModel> izhc::quantizeSource(std::unique_ptr<ModelSource> model,
+                                                    const QuantizeOptions &options) {
   auto source = std::make_unique<QuantizedSource>(std::move(model));
   if (llvm::Error error = source->choose(options))
     return std::move(error);
-  return std::move(source);
+  unsigned encodedTwice = source->encodedTwice;
+  return QuantizedModel{std::move(source), encodedTwice};
 }

@@ -17,9 +17,16 @@ struct QuantizeOptions {
   bool empty() const { return recipe.empty() && tensorTypes.empty() && targetBits == 0; }
 };
 
+struct QuantizedModel {
+  std::unique_ptr<ModelSource> source;
+  // Matrices that are encoded anew from codes of fewer than 8 bits, whose
+  // errors stay.
+  unsigned encodedTwice = 0;
+};
+
 // Fails with a sentence if the options name what does not exist, or change
 // nothing.
-llvm::Expected<std::unique_ptr<ModelSource>> quantizeSource(std::unique_ptr<ModelSource> model,
-                                                            const QuantizeOptions &options);
+llvm::Expected<QuantizedModel> quantizeSource(std::unique_ptr<ModelSource> model,
+                                              const QuantizeOptions &options);
 
 } // namespace izhc

@@ -87,7 +87,8 @@ private:
       auto quantized = quantizeSource(std::move(source), options.quantize);
       if (!quantized)
         return quantized.takeError();
-      source = std::move(*quantized);
+      source = std::move(quantized->source);
+      report.encodedTwice = quantized->encodedTwice;
     }
     auto chatTemplate = readChatTemplate(*source);
     if (!chatTemplate)

@@ -49,6 +49,7 @@ struct CompileReport {
   emit::Plan plan;
   emit::Facts facts;
   uint64_t sourceBytes = 0;
+  unsigned encodedTwice = 0; // as QuantizedModel says
   std::vector<std::pair<std::string, double>> seconds;     // of each stage, in order
   std::vector<std::pair<std::string, uint64_t>> codeBytes; // of each variant
 };

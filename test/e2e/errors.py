@@ -96,6 +96,21 @@ def outputs(tools, gguf, artifact):
     expect(not left, f"left behind: {left}")
 
 
+def inspected(tools, gguf):
+    """JSON has the values of a model's keys, lists whole."""
+    keys = lambda path: {key: meta["value"] for key, meta in
+                         json.loads(tools.call("izhc", "inspect", path, "--json").stdout)["metadata"].items()}
+    found = keys(gguf)
+    for key, value in gguf_file.read(gguf)[0].items():
+        expect(found[key] == (value.tolist() if hasattr(value, "tolist") else value), f"{key}: {found[key]} is not {value}")
+    floats, folder = tools.work / "inspected.gguf", tools.work / "inspected"
+    make_gguf.make([str(floats), *SIZES, "--kind=f16"])
+    make_folder.make(floats, folder, "llama")
+    found = keys(folder)
+    for key, value in json.loads((folder / "config.json").read_text()).items():
+        expect(isinstance(value, dict) or found[key] == value, f"{key}: {found.get(key)} is not {value}")
+
+
 def unread(tools, gguf, artifact):
     """A reader that leaves early (`| head`) is no error."""
     for command in (["izhc", "inspect", gguf], ["izhc", "inspect", artifact, "--json"], ["izh-rt", "info", artifact]):
@@ -200,6 +215,7 @@ def run(suite, tools):
     suite.run("help of every command", help_texts, tools)
     suite.run("info", info, tools, artifact)
     suite.run("verify", verify, tools, artifact)
+    suite.run("inspect --json", inspected, tools, gguf)
     suite.run("missing model", tools.refused, "izhc", "compile", missing, says=["missing"])
     suite.run("missing artifact", tools.refused, "izh-rt", "info", missing, says=["missing"])
     suite.run("artifact that is a GGUF", tools.refused, "izh-rt", "info", gguf, says=[gguf.name])

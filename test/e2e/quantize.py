@@ -152,6 +152,17 @@ def other_types(tools):
     return said.strip().splitlines()[-2][:160]
 
 
+def twice(tools, source):
+    """Weights that lost something before lose more: it is told."""
+    small, large = tools.work / "twice-4.gguf", tools.work / "twice-8.gguf"
+    for path, recipe in ((small, "q4_0"), (large, "q8_0")):
+        tools.call("izhc", "export", tools.compile(source, "twice.izh", "--quant", recipe, "--target=reference"), "-o", path)
+    says = lambda path, *options: "quantized before" in tools.call(
+        "izhc", "compile", path, *options, "--target=reference", "-o", tools.work / "twice.izh").stderr
+    expect(says(small, "--tensor-type=.*=q4_1"), "nothing is said of codes of 4 bits")
+    expect(not says(large, "--quant=q4_0") and not says(source, "--quant=q4_0") and not says(small), "a warning without reason")
+
+
 def refusals(tools, source):
     out = tools.work / "refused.gguf"
     tools.refused("izhc", "compile", source, "--quant", "q9", "-o", out, says=["no recipe 'q9'", "q4_k_m"], status=2)
@@ -172,4 +183,5 @@ def run(suite, tools):
     suite.run("quantize: calibrate", calibrate, tools, source)
     suite.run("quantize: weights beyond the type's range", beyond_range, tools)
     suite.run("quantize: rows that other types fit", other_types, tools)
+    suite.run("quantize: what was quantized before", twice, tools, source)
     suite.run("quantize and export refuse", refusals, tools, source)

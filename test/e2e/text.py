@@ -289,7 +289,17 @@ def vectors(tools):
         path.with_suffix(".out").write_text("".join(f" {' '.join(map(str, line))}\n" for line in lines))
 
     write(ids)
-    tools.call("izhc", "compile", path, "--target=reference", "-o", tools.work / "vectors.izh")
+    compiled = lambda: tools.call("izhc", "compile", path, "--target=reference", "-o", tools.work / "vectors.izh").stderr
+    said = compiled()
+    expect("all 3 texts in" in said and "vectors.inp" in said, said)
+    # The name may also be kept whole.
+    for ending in (".inp", ".out"):
+        path.with_suffix(ending).rename(f"{path}{ending}")
+    expect("vectors.gguf.inp" in compiled(), "texts beside the model were not looked at")
+    path.with_suffix(".gguf.out").write_text(" 1\n" * 3)
+    refuse("vectors.gguf.out", "text 1")
+    for ending in (".inp", ".out"):
+        pathlib.Path(f"{path}{ending}").rename(path.with_suffix(ending))
     ids[2] = ids[2][::-1]
     for lines, said in ((ids, "text 3"), (ids[:2], "the same number")):
         write(lines)

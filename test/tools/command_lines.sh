@@ -144,6 +144,8 @@ if [ -n "$izhc" ]; then
   expect 0 'izhc 0' "$izhc" --version
   expect 2 '' "$izhc"
   expect 2 "no command 'nonsense'" "$izhc" nonsense
+  expect 2 "no command 'verify'" "$izhc" verify --help
+  expect 2 "mean 'compile'" "$izhc" compiel --help
   expect 2 'compile MODEL --quant' "$izhc" quantize a b
   expect 2 "mean 'compile'" "$izhc" compiel a
   expect 2 'izh-rt run' "$izhc" run a

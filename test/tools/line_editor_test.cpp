@@ -61,6 +61,21 @@ TEST(LineEditorTest, KeepsTabs) {
 }
 
 // Of a line of a megabyte only what is near the cursor is looked at.
+// Between ESC [200~ and ESC [201~ no byte is a key.
+TEST(LineEditorTest, KeepsThePastedLinesTogether) {
+  LineEditor editor;
+  editor.begin("> ");
+  EXPECT_EQ(type(editor, "a\x1b[200~b\rc\r\nd\x04\x15\x1b[Ae\x1b[201~f"), State::Editing);
+  EXPECT_EQ(editor.text(), "ab\nc\ndef");
+  EXPECT_EQ(editor.show(80), "\r> ab c def\x1b[K\r\x1b[10C");
+  EXPECT_EQ(type(editor, "\r"), State::Finished);
+  // The next line is typed again.
+  editor.begin("> ");
+  EXPECT_EQ(type(editor, "\x1b[200~x"), State::Editing);
+  editor.begin("> ");
+  EXPECT_EQ(type(editor, "y\r"), State::Finished);
+}
+
 TEST(LineEditorTest, ShowsLongLinesAtOnce) {
   LineEditor editor;
   editor.begin("> ");

@@ -92,9 +92,10 @@ void printMachine(const std::vector<MachineLimits> &machine) {
   printf("%s\n", processorName().c_str());
   for (const MachineLimits &limits : machine) {
     if (limits.int8Gops > 0)
-      printf("  %s: reads the mapped weights at %.1f GB/s, int8 %.0f GOP/s (%s)\n",
-             threadsText(limits.threads).c_str(), limits.readGbps, limits.int8Gops,
-             limits.how.c_str());
+      printf(
+          "  before the rounds, %s: reads the mapped weights at %.1f GB/s, int8 %.0f GOP/s (%s)\n",
+          threadsText(limits.threads).c_str(), limits.readGbps, limits.int8Gops,
+          limits.how.c_str());
     else
       printf("  %s %.1f GB/s\n", limits.how.c_str(), limits.readGbps);
   }
@@ -109,13 +110,13 @@ void printRow(const BenchRow &row, const BenchOptions &options) {
     printf("  prompt     %5llu tokens               %9.2f +- %.2f tokens/s", Number(options.prompt),
            median(row.prompt), deviation(row.prompt));
   if (!row.prompt.empty() && row.limits.int8Gops > 0)
-    printf(", predicted %.1f  %5.1f %% of %.0f GOP/s", row.promptPredicted, 100 * row.promptShare,
-           row.limits.int8Gops);
+    printf(", predicted %.1f  %5.1f %% of %.0f GOP/s between the rounds", row.promptPredicted,
+           100 * row.promptShare, row.limits.int8Gops);
   if (!row.prompt.empty())
     printf("\n");
   if (!row.generation.empty())
     printf("  generation %5llu tokens after %6llu  %9.2f +- %.2f tokens/s, predicted %.1f  "
-           "%5.1f %% of %.1f GB/s, %.2f MB a token\n",
+           "%5.1f %% of %.1f GB/s between the rounds, %.2f MB a token\n",
            Number(options.generate), Number(row.depth), median(row.generation),
            deviation(row.generation), row.generationPredicted, 100 * row.generationShare,
            row.limits.readGbps, double(row.bytesPerToken) / 1e6);

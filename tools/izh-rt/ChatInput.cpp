@@ -51,7 +51,11 @@ constexpr int kFatal[] = {SIGTERM, SIGHUP};
 int changedFile = -1;
 termios changedFrom = {};
 
+// Asks the terminal to mark what is pasted, and no longer.
+constexpr char kMarkPastes[] = "\x1b[?2004h", kLeavePastes[] = "\x1b[?2004l";
+
 void giveBack(int number) {
+  (void)!write(STDERR_FILENO, kLeavePastes, sizeof(kLeavePastes) - 1);
   tcsetattr(changedFile, TCSANOW, &changedFrom);
   signal(number, SIG_DFL);
   raise(number);
@@ -75,10 +79,12 @@ public:
     for (size_t i = 0; i < std::size(kFatal); ++i)
       handlers[i] = signal(kFatal[i], giveBack);
     changed = tcsetattr(file, TCSANOW, &keys) == 0;
+    put(kMarkPastes);
   }
   ~EachKey() {
     if (!changed)
       return;
+    put(kLeavePastes);
     tcsetattr(file, TCSANOW, &before);
     for (size_t i = 0; i < std::size(kFatal); ++i)
       signal(kFatal[i], handlers[i]);

@@ -18,9 +18,9 @@ bool continues(char byte) { return (byte & 0xc0) == 0x80; }
 
 // Columns that the character at `at` takes; its bytes go to `*length`.
 size_t widthAt(const std::string &text, size_t at, size_t *length) {
-  // A tab is shown as a space.
+  // Shown as spaces.
   *length = 1;
-  if (text[at] == '\t')
+  if (text[at] == '\t' || text[at] == '\n')
     return 1;
   auto *bytes = reinterpret_cast<const uint8_t *>(text.data()) + at;
   Utf8Step step = utf8_step(bytes, text.size() - at);
@@ -42,6 +42,7 @@ void LineEditor::begin(const std::string &text) {
   prompt = text;
   line.clear();
   pending.clear();
+  pasting = false;
   cursor = 0;
   shown = history.size();
 }
@@ -83,6 +84,14 @@ size_t LineEditor::wordBehind() const {
 
 void LineEditor::insert(char byte) { line.insert(cursor++, 1, byte); }
 
+// Keys have no meaning here; terminals send Enter's byte for a line feed.
+void LineEditor::paste(char byte) {
+  bool ends = byte == '\r' || (byte == '\n' && !afterReturn);
+  afterReturn = byte == '\r';
+  if (ends || byte == '\t' || (static_cast<unsigned char>(byte) >= ' ' && byte != 0x7f))
+    insert(ends ? '\n' : byte);
+}
+
 void LineEditor::cut(size_t begin, size_t end) {
   line.erase(begin, end - begin);
   cursor = begin;
@@ -102,7 +111,9 @@ void LineEditor::escape(const std::string &sequence) {
   auto is = [&](std::initializer_list<const char *> names) {
     return std::find(names.begin(), names.end(), sequence) != names.end();
   };
-  if (is({"[A", "OA"}))
+  if (pasting || is({"[200~"}))
+    pasting = !is({"[201~"});
+  else if (is({"[A", "OA"}))
     recall(shown - 1);
   else if (is({"[B", "OB"}))
     recall(shown + 1);
@@ -170,6 +181,10 @@ LineEditor::State LineEditor::feed(char byte) {
     }
     return State::Editing;
   }
+  if (pasting && byte != 0x1b) {
+    paste(byte);
+    return State::Editing;
+  }
   if (byte == 'D' - '@' && line.empty())
     return State::Ended;
   if (byte == '\n' || byte == '\r') {
@@ -210,6 +225,7 @@ std::string LineEditor::show(size_t columns) const {
   }
   std::string part = line.substr(first, last - first);
   std::replace(part.begin(), part.end(), '\t', ' ');
+  std::replace(part.begin(), part.end(), '\n', ' ');
   size_t column = prompt.size() + left;
   std::string out = "\r" + prompt + part + "\x1b[K\r";
   return column ? out + "\x1b[" + std::to_string(column) + "C" : out;

@@ -1,5 +1,6 @@
 // One line that is edited at a terminal: cursor keys, Home and End, words, and
-// the lines before it. Takes bytes and says what to show; knows no terminal.
+// the lines before it. What is pasted may have several lines, which stay one line
+// here, with line feeds in it. Takes bytes and says what to show; knows no terminal.
 
 #pragma once
 
@@ -28,6 +29,7 @@ private:
   void control(char byte);
   void escape(const std::string &sequence);
   void insert(char byte);
+  void paste(char byte);
   void cut(size_t begin, size_t end);
   void recall(size_t index);
   // Where the character (with what combines with it) or the word before or behind
@@ -41,6 +43,8 @@ private:
   size_t cursor = 0; // in bytes
   // An escape sequence that is not complete.
   std::string pending;
+  // Whether a terminal that marks what is pasted is in it.
+  bool pasting = false, afterReturn = false;
   std::vector<std::string> history;
   // The line of `history` that is shown; history.size(): the new one, which is
   // kept here while it is not.

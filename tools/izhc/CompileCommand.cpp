@@ -143,7 +143,7 @@ int compile(const CompileArguments &arguments) {
   auto tokenizer = makeCheckedTokenizer(options.model, arguments.preTokenizer);
   if (!tokenizer)
     return report(tokenizer.takeError());
-  options.tokenizer = std::move(*tokenizer);
+  options.tokenizer = std::move(tokenizer->section);
   for (auto &target : *targets)
     options.targets.push_back(target.get());
   options.exact = arguments.exact;
@@ -173,8 +173,10 @@ int compile(const CompileArguments &arguments) {
     printStats(*result, llvm::outs());
     printRoofline(result->plan, machine ? &*machine : nullptr, llvm::outs());
   }
+  noteVectors(*tokenizer, llvm::errs());
   noteMissingParts(options, *result, llvm::errs());
   noteOtherFormats(options, *result, llvm::errs());
+  noteEncodedTwice(options, *result, llvm::errs());
   size_t variants = result->codeBytes.size();
   llvm::errs() << llvm::formatv("{0}: {1}, {2} variant{3}\n", options.output,
                                 megabytes(result->sizes.file), variants, variants == 1 ? "" : "s");

@@ -2,6 +2,7 @@
 
 #include "tools/izhc/CompileNotes.h"
 #include "compiler/formats/Recipes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace izhc::tool {
@@ -16,6 +17,12 @@ void noteMissingParts(const CompileOptions &options, const CompileReport &report
     out << llvm::formatv("izhc: warning: {0} has no chat template: izh-rt chat and render will "
                          "refuse it\n",
                          options.model);
+}
+
+void noteVectors(const CheckedTokenizer &tokenizer, llvm::raw_ostream &out) {
+  if (!tokenizer.vectors.empty())
+    out << llvm::formatv("izhc: the tokenizer gives the ids of all {0} texts in {1}\n",
+                         tokenizer.texts, llvm::join(tokenizer.vectors, " and "));
 }
 
 // Whether the matrix got a format only because one of the recipe's doesn't
@@ -48,6 +55,15 @@ void noteOtherFormats(const CompileOptions &options, const CompileReport &report
                          "type that {2} has for them, so they got larger types: {3:f2} bits a "
                          "weight in all\n",
                          replaced, report.plan.weights.size(), recipe->name, bits / weights);
+}
+
+void noteEncodedTwice(const CompileOptions &options, const CompileReport &report,
+                      llvm::raw_ostream &out) {
+  if (report.encodedTwice)
+    out << llvm::formatv("izhc: warning: {0} of the matrices of {1} that are encoded anew were "
+                         "quantized before, and both errors add up: start from float weights where "
+                         "there are some ('izhc check' tells what it costs)\n",
+                         report.encodedTwice, options.model);
 }
 
 } // namespace izhc::tool

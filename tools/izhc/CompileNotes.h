@@ -3,9 +3,13 @@
 #pragma once
 
 #include "compiler/pipeline/Compile.h"
+#include "tools/izhc/TokenizerCheck.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace izhc::tool {
+
+// Which files beside the model its tokenizer was compared with.
+void noteVectors(const CheckedTokenizer &tokenizer, llvm::raw_ostream &out);
 
 // Which commands of izh-rt will refuse the artifact.
 void noteMissingParts(const CompileOptions &options, const CompileReport &report,
@@ -14,6 +18,10 @@ void noteMissingParts(const CompileOptions &options, const CompileReport &report
 // How many matrices have rows that the formats of the recipe don't divide, and
 // what the weights take with the formats that they got instead.
 void noteOtherFormats(const CompileOptions &options, const CompileReport &report,
+                      llvm::raw_ostream &out);
+
+// That weights which were quantized before are quantized again.
+void noteEncodedTwice(const CompileOptions &options, const CompileReport &report,
                       llvm::raw_ostream &out);
 
 } // namespace izhc::tool

@@ -6,7 +6,9 @@
 #include "tools/izhc/Report.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 #include <map>
+#include <optional>
 
 namespace izhc::tool {
 namespace {
@@ -24,16 +26,49 @@ std::string plain(llvm::StringRef text) {
   return llvm::StringRef(quote(text, 200)).drop_front().drop_back().str();
 }
 
-// Strings in full; other values as text for people.
-std::string jsonText(const ModelSource &source, const MetaInfo &meta) {
-  if (meta.type == "string") {
-    auto value = source.getString(meta.key);
-    if (value && *value)
-      return clean(**value);
+llvm::json::Value toJson(llvm::StringRef text) { return clean(text); }
+llvm::json::Value toJson(bool value) { return value; }
+llvm::json::Value toJson(int64_t value) { return value; }
+llvm::json::Value toJson(uint64_t value) { return value; }
+// JSON has no infinities.
+llvm::json::Value toJson(double value) {
+  return std::isfinite(value) ? llvm::json::Value(value) : llvm::json::Value(nullptr);
+}
+template <typename T> llvm::json::Value toJson(const std::vector<T> &list) {
+  llvm::json::Array array;
+  for (const T &value : list)
+    array.push_back(toJson(value));
+  return array;
+}
+
+// The first of the getters that reads the key, as what it is in JSON.
+template <typename... Getters>
+std::optional<llvm::json::Value> firstOf(llvm::StringRef key, Getters... getters) {
+  std::optional<llvm::json::Value> found;
+  auto take = [&](auto value) {
     if (!value)
       llvm::consumeError(value.takeError());
-  }
-  return clean(meta.value);
+    else if (*value)
+      found = toJson(**value);
+    return found.has_value();
+  };
+  (void)(take(getters(key)) || ...);
+  return found;
+}
+
+// Whole, whatever its length; what is no list of one kind as text for people.
+llvm::json::Value jsonValue(const ModelSource &source, const MetaInfo &meta) {
+  auto by = [&](auto getter) {
+    return [&source, getter](llvm::StringRef key) { return (source.*getter)(key); };
+  };
+  using Source = ModelSource;
+  std::optional<llvm::json::Value> found =
+      source.isArray(meta.key)
+          ? firstOf(meta.key, by(&Source::getStringArray), by(&Source::getIntArray),
+                    by(&Source::getFloatArray))
+          : firstOf(meta.key, by(&Source::getString), by(&Source::getBool), by(&Source::getInt),
+                    by(&Source::getUInt), by(&Source::getFloat));
+  return found ? std::move(*found) : llvm::json::Value(clean(meta.value));
 }
 
 struct TypeTotal {
@@ -61,7 +96,7 @@ void printJson(const ModelSource &source) {
       for (const MetaInfo &meta : source.metadata())
         out.attributeObject(clean(meta.key), [&] {
           out.attribute("type", meta.type);
-          out.attribute("value", jsonText(source, meta));
+          out.attribute("value", jsonValue(source, meta));
         });
     });
     out.attributeObject("types", [&] {

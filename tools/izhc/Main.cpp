@@ -3,6 +3,7 @@
 #include "tools/izhc/Commands.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <functional>
@@ -107,10 +108,10 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
       ->type_name("BITS")
       ->excludes("--quant");
   addText(command, "--imatrix", "FILE", arguments.importance,
-          "how much each column matters (a .gguf or .dat importance matrix), for --quant");
-  command->add_option("--emit", arguments.emit, "izh; exe is not available yet (izh)")
-      ->check(CLI::IsMember({"izh", "exe"}))
-      ->type_name("KIND");
+          "how much each column matters (a .gguf or .dat importance matrix), for --quant, "
+          "--tensor-type or --target-bpw");
+  // There is only one kind so far: the help would promise more.
+  command->add_option("--emit", arguments.emit)->check(CLI::IsMember({"izh", "exe"}))->group("");
   command->callback([&] { action = [&] { return compile(arguments); }; });
 }
 
@@ -126,8 +127,7 @@ void addInspect(CLI::App &app, InspectArguments &arguments, Action &action) {
 void addExport(CLI::App &app, ExportArguments &arguments, Action &action) {
   CLI::App *command = app.add_subcommand(
       "export", "Writes the weights of an .izh file as a GGUF file, bit for bit.");
-  addText(command, "FILE", "", arguments.file, "an .izh file")
-      ->required();
+  addText(command, "FILE", "", arguments.file, "an .izh file")->required();
   addText(command, "-o,--output", "FILE", arguments.output, "the .gguf file to write")->required();
   command->callback([&] { action = [&] { return exportModel(arguments); }; });
 }
@@ -208,18 +208,22 @@ void addRender(CLI::App &app, RenderArguments &arguments, Action &action) {
   command->callback([&] { action = [&] { return render(arguments); }; });
 }
 
+std::vector<std::string> commandNames(const CLI::App &app) {
+  std::vector<std::string> names;
+  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
 // What was wrong, and which help to read.
 std::string explain(const CLI::App &app, const CLI::Error &error, int count, char **words) {
   std::string what = error.what(), help = "izhc";
   auto given = app.get_subcommands();
-  std::vector<std::string> commands;
-  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
-    commands.push_back(command->get_name());
   if (!given.empty())
     help += " " + given[0]->get_name();
   else if (count > 1)
     what = std::string(words[1][0] == '-' ? "there is no option '" : "there is no command '") +
-           words[1] + "'" + suggestCommand(words[1], commands);
+           words[1] + "'" + suggestCommand(words[1], commandNames(app));
   else if (count == 1)
     what = "a command is missing";
   return "izhc: " + what + "\nTry '" + help + " --help'.\n";
@@ -251,6 +255,11 @@ int run(int count, char **words) {
   addCheck(app, checkArguments, action);
   addRender(app, renderArguments, action);
   try {
+    // Help for a command that there isn't is no help.
+    auto names = commandNames(app);
+    if (count > 1 && words[1][0] != '-' &&
+        std::find(names.begin(), names.end(), words[1]) == names.end())
+      throw CLI::ExtrasError({words[1]});
     app.parse(count, words);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? kDone : kWrongUsage;

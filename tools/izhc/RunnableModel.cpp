@@ -107,7 +107,7 @@ llvm::Error RunnableModel::compileAndOpen(const RunOptions &options) {
   auto tokenizer = makeCheckedTokenizer(file, "");
   if (!tokenizer)
     return tokenizer.takeError();
-  compile.tokenizer = std::move(*tokenizer);
+  compile.tokenizer = std::move(tokenizer->section);
   auto result = compileModel(compile);
   if (!result)
     return result.takeError();

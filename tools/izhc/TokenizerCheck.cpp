@@ -151,17 +151,19 @@ std::string listOf(const Ids &ids) {
   return text + "]";
 }
 
-// Where the vectors of a model are, without the extension.
-std::string vectorsOf(llvm::StringRef model) {
+// Where the vectors of a model may be, without the extension.
+std::vector<std::string> placesOfVectors(llvm::StringRef model) {
   llvm::SmallString<256> path(model);
-  if (llvm::sys::fs::is_directory(path))
+  if (llvm::sys::fs::is_directory(path)) {
     llvm::sys::path::append(path, "tokenizer");
-  else
-    llvm::sys::path::replace_extension(path, "");
-  return path.str().str();
+    return {path.str().str()};
+  }
+  llvm::sys::path::replace_extension(path, "");
+  return {path.str().str(), model.str()};
 }
 
-llvm::Error checkVectors(const Encoder &encoder, const std::string &stem) {
+// Returns the number of texts.
+llvm::Expected<unsigned> checkVectors(const Encoder &encoder, const std::string &stem) {
   if (!llvm::sys::fs::exists(stem + ".out"))
     return makeError("there is {0}.inp with texts to check the model's tokenizer, but no {0}.out "
                      "with their ids; put it beside the model, or take the other away",
@@ -174,7 +176,8 @@ llvm::Error checkVectors(const Encoder &encoder, const std::string &stem) {
     return lines.takeError();
   llvm::StringRef textsLeft = llvm::toStringRef((*texts)->bytes());
   llvm::StringRef linesLeft = llvm::toStringRef((*lines)->bytes());
-  for (unsigned number = 1; !textsLeft.empty() && !linesLeft.empty(); ++number) {
+  unsigned number = 1;
+  for (; !textsLeft.empty() && !linesLeft.empty(); ++number) {
     auto [text, textsAfter] = textsLeft.split("\n__ggml_vocab_test__\n");
     auto [line, linesAfter] = linesLeft.split('\n');
     textsLeft = textsAfter;
@@ -196,7 +199,7 @@ llvm::Error checkVectors(const Encoder &encoder, const std::string &stem) {
   }
   if (!textsLeft.empty() || !linesLeft.empty())
     return makeError("{0}.inp and {0}.out have not the same number of texts", stem);
-  return llvm::Error::success();
+  return number - 1;
 }
 
 llvm::Error checkSamples(llvm::StringRef model, const Encoder &encoder) {
@@ -235,36 +238,45 @@ llvm::Error checkAgreement(llvm::StringRef model, const Encoder &json, const Enc
 
 } // namespace
 
-llvm::Expected<std::vector<uint8_t>> tool::makeCheckedTokenizer(const std::string &model,
-                                                                llvm::StringRef preTokenizer) {
+llvm::Expected<tool::CheckedTokenizer> tool::makeCheckedTokenizer(const std::string &model,
+                                                                  llvm::StringRef preTokenizer) {
   auto source = openModel(model);
   if (!source)
     return source.takeError();
   auto section = buildTokenizer(**source, preTokenizer);
-  if (!section || section->empty())
-    return section;
+  if (!section)
+    return section.takeError();
+  CheckedTokenizer checked;
+  checked.section = std::move(*section);
+  if (checked.section.empty())
+    return checked;
   Encoder encoder;
-  if (llvm::Error error = encoder.create(model, *section))
+  if (llvm::Error error = encoder.create(model, checked.section))
     return std::move(error);
   if (llvm::Error error = checkSamples(model, encoder))
     return std::move(error);
-  std::string stem = vectorsOf(model);
-  if (llvm::sys::fs::exists(stem + ".inp"))
-    if (llvm::Error error = checkVectors(encoder, stem))
-      return std::move(error);
+  for (const std::string &stem : placesOfVectors(model)) {
+    if (!llvm::sys::fs::exists(stem + ".inp"))
+      continue;
+    llvm::Expected<unsigned> texts = checkVectors(encoder, stem);
+    if (!texts)
+      return texts.takeError();
+    checked.vectors.push_back(stem + ".inp");
+    checked.texts += *texts;
+  }
   auto pieces = (*source)->companion("tokenizer.model");
   if (!pieces || !(*source)->companion("tokenizer.json"))
-    return section;
+    return checked;
   // Files of other kinds have that name too.
   auto second = buildFromPieces(**source, *pieces);
   if (!second) {
     llvm::consumeError(second.takeError());
-    return section;
+    return checked;
   }
   Encoder other;
   if (llvm::Error error = other.create(model, *second))
     return std::move(error);
   if (llvm::Error error = checkAgreement(model, encoder, other))
     return std::move(error);
-  return section;
+  return checked;
 }

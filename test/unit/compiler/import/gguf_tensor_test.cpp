@@ -67,7 +67,7 @@ TEST(GgufTensorTest, RequiredTensorsMustBeThereInTheirShape) {
   EXPECT_EQ(llvm::cantFail(model->requireTensor("a")), &model->tensors()[0]);
   EXPECT_EQ(llvm::cantFail(model->requireTensor("a", {4, 2})), &model->tensors()[0]);
   EXPECT_EQ(message(model->requireTensor("a", {2, 4})),
-            "test.gguf: the tensor 'a' is 4 x 2 x 1, but the metadata asks for 2 x 4 "
+            "test.gguf: the tensor 'a' is 4 x 2 x 1, but its configuration asks for 2 x 4 "
             "(columns first)");
   EXPECT_NE(message(model->requireTensor("z")).find("'z' is missing"), std::string::npos);
 }

@@ -23,8 +23,8 @@ static GgufWriter model(uint32_t type = 0, float odd = 0) {
   ByteWriter floats;
   for (int64_t i = 0; i < 4 * 256; ++i)
     floats.put(i == 300 && odd != 0 ? odd : weight(i));
-  // 4 rows of 4-bit blocks are shorter; what they hold is of no matter.
-  content = type == 0 ? floats.bytes : Bytes(4 * 8 * 18, 0);
+  // 4 rows of blocks are shorter; what they hold is of no matter.
+  content = type == 0 ? floats.bytes : Bytes(4 * 8 * (type == 8 ? 34 : 18), 0);
   for (const char *name : kMatrices)
     writer.tensor(name, {256, 4}, type, content);
   writer.tensor("blk.0.attn_norm.weight", {4}, 0, Bytes(16));
@@ -35,7 +35,7 @@ namespace {
 // Keeps the bytes that the source reads.
 struct Quantized {
   Bytes bytes;
-  llvm::Expected<std::unique_ptr<ModelSource>> source;
+  llvm::Expected<QuantizedModel> source;
 
   Quantized(const GgufWriter &writer, const QuantizeOptions &options)
       : bytes(writer.build()), source(open(options)) {}
@@ -44,10 +44,11 @@ struct Quantized {
       llvm::consumeError(source.takeError());
   }
   std::string message() { return source ? "" : llvm::toString(source.takeError()); }
-  ModelSource *operator->() { return source->get(); }
+  ModelSource *operator->() { return source->source.get(); }
+  unsigned encodedTwice() { return source->encodedTwice; }
 
 private:
-  llvm::Expected<std::unique_ptr<ModelSource>> open(const QuantizeOptions &options) {
+  llvm::Expected<QuantizedModel> open(const QuantizeOptions &options) {
     auto model = openGgufBytes("test.gguf", bytes);
     if (!model)
       return model.takeError();
@@ -107,6 +108,20 @@ TEST(QuantizedSourceTest, KeepsWhatTheBitsSufficeFor) {
             2);
 }
 
+// A pattern for all names is one for all matrices.
+TEST(QuantizedSourceTest, LeavesVectorsAsTheyAre) {
+  Quantized model(::model(), {"", {".*=q8_0"}, ""});
+  EXPECT_EQ(model->findTensor("blk.0.attn_q.weight")->format->name, "q8_0");
+  EXPECT_EQ(model->findTensor("blk.0.attn_norm.weight")->format->name, "f32");
+}
+
+// Types 0, 2 and 8 are f32, q4_0 and q8_0.
+TEST(QuantizedSourceTest, CountsWhatWasQuantizedBefore) {
+  EXPECT_EQ(Quantized(model(0), {"", {"attn_q=iq4_nl"}, ""}).encodedTwice(), 0u);
+  EXPECT_EQ(Quantized(model(8), {"", {"attn_q=iq4_nl"}, ""}).encodedTwice(), 0u);
+  EXPECT_EQ(Quantized(model(2), {"", {"attn_q=iq4_nl"}, ""}).encodedTwice(), 1u);
+}
+
 TEST(QuantizedSourceTest, TellsWhatTypeTheFileIs) {
   Quantized model(::model(), {"q8_0", {}, ""});
   std::map<std::string, std::vector<uint8_t>> keys;
@@ -126,7 +141,7 @@ TEST(QuantizedSourceTest, RefusesWhatCannotBe) {
   EXPECT_NE(refusal({"", {"attn=q9"}, ""}).find("'q9'"), std::string::npos);
   EXPECT_NE(refusal({"", {"(=q8_0"}, ""}).find("no regular expression"), std::string::npos);
   EXPECT_NE(refusal({"", {"ffn=q8_0"}, ""}).find("no tensor of test.gguf"), std::string::npos);
-  EXPECT_NE(refusal({"", {"norm=q8_0"}, ""}).find("vectors keep their type"), std::string::npos);
+  EXPECT_NE(refusal({"", {"norm=q8_0"}, ""}).find("are vectors only"), std::string::npos);
   EXPECT_NE(refusal({"q8_0", {}, ""}, 2).find("would change no tensor"), std::string::npos);
   EXPECT_NE(refusal({"q8_0", {}, "no_such_file"}).find("no_such_file"), std::string::npos);
 }
