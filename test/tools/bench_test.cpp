@@ -20,14 +20,22 @@ TEST(BenchTest, TakesMediansAndDeviations) {
 // 1 GB at 50 GB/s takes 20 ms, 4 G operations at 100 G/s 40 ms.
 TEST(BenchTest, PredictsTheSlowerOfMemoryAndArithmetic) {
   ModelWork work = {1'000'000'000, 3'000'000'000, 1'000'000'000, 128};
-  MachineLimits fast = {2, 50, 1000, ""}, weak = {2, 50, 100, ""};
+  MachineLimits fast = {2, 50, 1000, 0, ""}, weak = {2, 50, 100, 0, ""};
   EXPECT_DOUBLE_EQ(predictGeneration(fast, work, 1'000'000'000), 50);
   EXPECT_DOUBLE_EQ(predictGeneration(fast, work, 2'000'000'000), 25);
   EXPECT_DOUBLE_EQ(predictGeneration(weak, work, 1'000'000'000), 25);
   // Two steps: 769 G operations, or 2 GB.
   EXPECT_NEAR(predictPrompt(fast, work, 256), 256 / 0.769, 1e-9);
-  EXPECT_NEAR(predictPrompt({2, 1, 1000, ""}, work, 256), 128, 1e-9);
+  EXPECT_NEAR(predictPrompt({2, 1, 1000, 0, ""}, work, 256), 128, 1e-9);
   EXPECT_EQ(predictGeneration({}, work, 1), 0);
+}
+
+// 1000 phases of 5 us are 5 ms more.
+TEST(BenchTest, ThreadsMeetBehindEveryPhase) {
+  ModelWork work = {1'000'000'000, 3'000'000'000, 1'000'000'000, 128, 1000};
+  MachineLimits machine = {2, 50, 1000, 5, ""};
+  EXPECT_DOUBLE_EQ(predictGeneration(machine, work, 1'000'000'000), 40);
+  EXPECT_NEAR(predictPrompt(machine, work, 256), 256 / 0.779, 1e-9);
 }
 
 TEST(BenchTest, ComparesTheFirstMinuteWithTheLast) {
@@ -52,7 +60,7 @@ BenchResult twoRows() {
   first.generation = {10, 30, 20};
   first.generationPredicted = 40;
   first.generationShare = 0.5;
-  first.limits = second.limits = {2, 51.5, 940, "dots"};
+  first.limits = second.limits = {2, 51.5, 940, 0, "dots"};
   second.depth = 512;
   second.generation = {7};
   return {{first.limits}, {first, second}, {}};

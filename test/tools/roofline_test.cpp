@@ -31,9 +31,9 @@ TEST(RooflineTest, ReadsBothLimitsInAnyOrder) {
 }
 
 TEST(RooflineTest, RefusesWhatIsNoMachine) {
-  for (const char *text :
-       {"", "gbps", "gbps=", "gbps=x,gops=1", "gbps=0,gops=1", "gbps=-1,gops=1", "gbps=nan,gops=1",
-        "gbps=inf,gops=1", "gbps=1,gbps=2", "gbps=1,gops=1,", "cores=2"})
+  for (const char *text : {"", "gbps", "gbps=", "gbps=x,gops=1", "gbps=0,gops=1", "gbps=-1,gops=1",
+                           "gbps=nan,gops=1", "gbps=inf,gops=1", "gbps=1,gbps=2", "gbps=1,gops=1,",
+                           "cores=2", "gbps=1,gops=1,phase_us=-1"})
     EXPECT_NE(refusal(text), "") << text;
   EXPECT_NE(refusal("gbps=50").find("gops=NUMBER"), std::string::npos);
 }
@@ -46,6 +46,17 @@ TEST(RooflineTest, GenerationIsLimitedByTheSlowerOfMemoryAndArithmetic) {
   Prediction arithmetic = predictDecode(planOfOneGigabyte(), {50, 100}, 0);
   EXPECT_DOUBLE_EQ(arithmetic.tokensPerSecond, 25);
   EXPECT_FALSE(arithmetic.memory);
+}
+
+// 1000 phases of 5 us are 5 ms more.
+TEST(RooflineTest, ThreadsMeetBehindEveryPhase) {
+  emit::Plan plan = planOfOneGigabyte();
+  plan.dispatches.resize(1000);
+  auto machine = parseMachine("gbps=50,gops=1000,phase_us=5");
+  ASSERT_TRUE(bool(machine));
+  EXPECT_DOUBLE_EQ(predictDecode(plan, *machine, 0).tokensPerSecond, 40);
+  // Two chunks.
+  EXPECT_NEAR(predictPrompt(plan, *machine, 256).tokensPerSecond, 256 / 0.779, 1e-9);
 }
 
 // 50 KB for each of 20 000 tokens are as much as the weights.

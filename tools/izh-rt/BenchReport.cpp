@@ -45,6 +45,7 @@ std::string rowJson(const BenchRow &row, const BenchOptions &options) {
       .count("bytes_per_token", row.bytesPerToken)
       .number("read_gbps", row.limits.readGbps)
       .number("int8_gops", row.limits.int8Gops)
+      .number("phase_us", row.limits.phaseUs)
       .number("pp_share", row.promptShare)
       .number("tg_share", row.generationShare)
       .str();
@@ -74,6 +75,7 @@ std::string machineJson(const BenchResult &result, const izh_model_info &info) {
                        .count("threads", limits.threads)
                        .number("read_gbps", limits.readGbps)
                        .number("int8_gops", limits.int8Gops)
+                       .number("phase_us", limits.phaseUs)
                        .str());
   }
   return JsonObject()
@@ -92,10 +94,10 @@ void printMachine(const std::vector<MachineLimits> &machine) {
   printf("%s\n", processorName().c_str());
   for (const MachineLimits &limits : machine) {
     if (limits.int8Gops > 0)
-      printf(
-          "  before the rounds, %s: reads the mapped weights at %.1f GB/s, int8 %.0f GOP/s (%s)\n",
-          threadsText(limits.threads).c_str(), limits.readGbps, limits.int8Gops,
-          limits.how.c_str());
+      printf("  after the rounds, %s: reads the mapped weights at %.1f GB/s, int8 %.0f GOP/s (%s), "
+             "%.2f us a phase\n",
+             threadsText(limits.threads).c_str(), limits.readGbps, limits.int8Gops,
+             limits.how.c_str(), limits.phaseUs);
     else
       printf("  %s %.1f GB/s\n", limits.how.c_str(), limits.readGbps);
   }

@@ -85,20 +85,38 @@ double dotSpeed(Team *team, uint32_t threads) {
   return best;
 }
 
+// Microseconds of a phase of one empty piece for each thread.
+double phaseTime(Team *team, uint32_t threads) {
+  constexpr uint32_t kPhases = 256;
+  const std::vector<uint32_t> pieces(kPhases, threads);
+  auto nothing = [](void *, uint32_t, uint32_t) {};
+  double best = 0, end = now() + 0.005;
+  do {
+    double begin = now();
+    team_run(team, {pieces.data(), kPhases, nothing, nullptr});
+    double time = (now() - begin) * 1e6 / kPhases;
+    best = best > 0 ? std::min(best, time) : time;
+  } while (now() < end);
+  return best;
+}
+
 } // namespace
 
 ModelWork modelWork(const izh_model *model) {
   const schema::Plan &plan =
       *schema::GetArtifact(model->image.data + model->image.root_offset)->plan();
-  return {plan.token_bytes(), plan.token_operations(), plan.output_operations(), plan.max_tokens()};
+  return {plan.token_bytes(), plan.token_operations(), plan.output_operations(), plan.max_tokens(),
+          plan.dispatches() ? plan.dispatches()->size() : 0};
 }
 
-static double atMost(const MachineLimits &limits, double tokens, double bytes, double operations) {
+static double atMost(const MachineLimits &limits, double tokens, double bytes, double operations,
+                     double phases) {
   if (limits.readGbps <= 0)
     return 0;
   double seconds = bytes / (limits.readGbps * 1e9);
   if (limits.int8Gops > 0)
     seconds = std::max(seconds, operations / (limits.int8Gops * 1e9));
+  seconds += phases * limits.phaseUs / 1e6;
   return seconds > 0 ? tokens / seconds : 0;
 }
 
@@ -109,14 +127,15 @@ uint64_t cacheBytesRead(const izh_model_info &info, uint64_t tokens) {
 
 double predictGeneration(const MachineLimits &limits, const ModelWork &work, uint64_t bytes) {
   return atMost(limits, 1, double(bytes),
-                double(work.operationsPerToken) + double(work.operationsPerOutput));
+                double(work.operationsPerToken) + double(work.operationsPerOutput),
+                double(work.phases));
 }
 
 double predictPrompt(const MachineLimits &limits, const ModelWork &work, uint64_t tokens) {
   uint64_t steps = (tokens + work.stepTokens - 1) / std::max<uint64_t>(work.stepTokens, 1);
   return atMost(limits, double(tokens), double(work.weightBytesPerToken) * double(steps),
-                double(work.operationsPerToken) * double(tokens) +
-                    double(work.operationsPerOutput));
+                double(work.operationsPerToken) * double(tokens) + double(work.operationsPerOutput),
+                double(work.phases) * double(steps));
 }
 
 LimitMeter::LimitMeter(const izh_model *model, uint32_t threads) : model(model), threads(threads) {
@@ -141,15 +160,16 @@ void LimitMeter::measure() {
   const SectionFacts &weights = model->image.root.weights_section;
   readSpeeds.push_back(readSpeed(team, model->image.data + weights.offset, weights.size));
   dotSpeeds.push_back(dotSpeed(team, threads));
+  phaseTimes.push_back(phaseTime(team, threads));
 }
 
 MachineLimits LimitMeter::limits() const {
   if (readSpeeds.empty())
-    return {threads, 0, 0, ""};
+    return {threads, 0, 0, 0, ""};
   if (model->device)
-    return {threads, median(readSpeeds), 0,
+    return {threads, median(readSpeeds), 0, 0,
             std::string(device_info(model->device).name) + " copies (read and written) at"};
-  return {threads, median(readSpeeds), median(dotSpeeds), dot_peak_run(1).how};
+  return {threads, median(readSpeeds), median(dotSpeeds), median(phaseTimes), dot_peak_run(1).how};
 }
 
 std::vector<MachineLimits> limitsByThreads(const izh_model *model, uint32_t most) {

@@ -86,7 +86,7 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
   CLI::Option *stats = command->add_flag("--stats", arguments.stats,
                                          "prints sizes, memory, times and what a token costs");
   addText(command, "--machine", "LIMITS", arguments.machine,
-          "with --stats: predicts the speed on a machine, for example gbps=50,gops=900 "
+          "with --stats: predicts the speed on a machine, for example gbps=50,gops=900,phase_us=1 "
           "(what 'izh-rt bench' measures)")
       ->needs(stats);
   command->add_option("-j,--jobs", arguments.jobs, "threads, 1 to 1024 (one a core)")

@@ -1,4 +1,4 @@
-// The two limits and their minimum.
+// The limits, and which of them holds.
 
 #include "tools/izhc/Roofline.h"
 #include "compiler/support/Error.h"
@@ -66,11 +66,15 @@ llvm::Expected<MachineLimits> parseMachine(llvm::StringRef text) {
   text.split(parts, ',');
   for (llvm::StringRef part : parts) {
     auto [name, number] = part.split('=');
-    double *place = name == "gbps" ? &machine.gbps : name == "gops" ? &machine.gops : nullptr;
+    double *place = name == "gbps"       ? &machine.gbps
+                    : name == "gops"     ? &machine.gops
+                    : name == "phase_us" ? &machine.phaseUs
+                                         : nullptr;
     double value = 0;
     if (!place || *place != 0 || number.getAsDouble(value) || !std::isfinite(value) || value <= 0 ||
         value > 1e9)
-      return makeError("--machine takes gbps=NUMBER,gops=NUMBER, both over 0 and once, not {0}",
+      return makeError("--machine takes gbps=NUMBER,gops=NUMBER[,phase_us=NUMBER], each over 0 and "
+                       "once, not {0}",
                        quote(text));
     *place = value;
   }
@@ -81,16 +85,17 @@ llvm::Expected<MachineLimits> parseMachine(llvm::StringRef text) {
 }
 
 static Prediction slower(const MachineLimits &machine, double bytes, double operations,
-                         double tokens) {
+                         double phases, double tokens) {
   double reading = bytes / (machine.gbps * 1e9), computing = operations / (machine.gops * 1e9);
-  double seconds = std::max(reading, computing);
+  double seconds = std::max(reading, computing) + phases * machine.phaseUs / 1e6;
   return {seconds > 0 ? tokens / seconds : 0, reading >= computing};
 }
 
 Prediction predictDecode(const emit::Plan &plan, const MachineLimits &machine, uint64_t context) {
   double bytes =
       double(plan.tokenBytes) + double(stateBytes(plan)) + double(cacheBytesRead(plan, context));
-  return slower(machine, bytes, double(plan.tokenOperations) + double(plan.outputOperations), 1);
+  return slower(machine, bytes, double(plan.tokenOperations) + double(plan.outputOperations),
+                double(plan.dispatches.size()), 1);
 }
 
 Prediction predictPrompt(const emit::Plan &plan, const MachineLimits &machine, uint64_t tokens) {
@@ -98,7 +103,7 @@ Prediction predictPrompt(const emit::Plan &plan, const MachineLimits &machine, u
   uint64_t chunks = llvm::divideCeil(tokens, stepTokens(plan));
   return slower(machine, double(plan.tokenBytes) * double(chunks),
                 double(plan.tokenOperations) * double(tokens) + double(plan.outputOperations),
-                double(tokens));
+                double(plan.dispatches.size()) * double(chunks), double(tokens));
 }
 
 void printRoofline(const emit::Plan &plan, const MachineLimits *machine, llvm::raw_ostream &out) {
@@ -121,8 +126,8 @@ void printRoofline(const emit::Plan &plan, const MachineLimits *machine, llvm::r
     line(what.c_str(), llvm::formatv("{0:f1} tokens/s, limited by {1}", prediction.tokensPerSecond,
                                      prediction.memory ? "memory" : "arithmetic"));
   };
-  out << llvm::formatv("predicted at most, for {0} GB/s and {1} GOP/s\n", machine->gbps,
-                       machine->gops);
+  out << llvm::formatv("predicted at most, for {0} GB/s, {1} GOP/s and {2} us a phase\n",
+                       machine->gbps, machine->gops, machine->phaseUs);
   for (uint64_t context : {0, 4096, 32768})
     predicted(llvm::formatv("generation after {0}", context),
               predictDecode(plan, *machine, context));

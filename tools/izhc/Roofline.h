@@ -17,9 +17,12 @@ namespace izhc::tool {
 struct MachineLimits {
   double gbps = 0; // bytes read from memory
   double gops = 0; // operations of int8 products: a multiplication and an addition are two
+  // Microseconds that a phase takes without its work: all threads meet behind it.
+  double phaseUs = 0;
 };
 
-// "gbps=50,gops=940", in any order. `izh-rt bench` measures both numbers.
+// "gbps=50,gops=940,phase_us=1", in any order, the last one if it is known.
+// `izh-rt bench` measures these numbers.
 llvm::Expected<MachineLimits> parseMachine(llvm::StringRef text);
 
 // Bytes of keys and values that a token leaves for all later ones, and what a
@@ -31,8 +34,8 @@ uint64_t windowBytes(const emit::Plan &plan);
 // Bytes of keys and values that a token with `context` tokens before it reads.
 uint64_t cacheBytesRead(const emit::Plan &plan, uint64_t context);
 
-// Tokens a second, as if the slower of memory and arithmetic were all that
-// takes time.
+// Tokens a second, as if the slower of memory and arithmetic, and the threads'
+// meetings, were all that takes time.
 struct Prediction {
   double tokensPerSecond = 0;
   bool memory = false; // it is memory that limits
