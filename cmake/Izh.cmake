@@ -64,10 +64,11 @@ function(izh_test name)
   endforeach()
 endfunction()
 
-# izh_wide_cpu(NAME) tells a library, as IZH_WIDE_CPU, what compilers call
-# processors with registers of eight floats; where there are none, nothing.
+# izh_wide_cpu(NAME) tells a library, as IZH_WIDE_CPU and IZH_WIDEST_CPU, what
+# compilers call processors with registers of eight and of sixteen floats; where
+# there are none, nothing.
 function(izh_wide_cpu name)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    target_compile_definitions(${name} PRIVATE IZH_WIDE_CPU="avx2")
+    target_compile_definitions(${name} PRIVATE IZH_WIDE_CPU="avx2" IZH_WIDEST_CPU="avx512f")
   endif()
 endfunction()

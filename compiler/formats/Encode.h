@@ -15,10 +15,11 @@ bool canEncode(const FormatSpec &format);
 // others in their block are.
 double largestWeight(const FormatSpec &format);
 
-// Encodes format.blockWeights weights, all finite, to one block; those above
+// Encodes the weights of `count` blocks, all finite; those above
 // largestWeight() are cut. `importance` has as many values, at least 0: squared
-// errors are weighed by them; null: all alike.
-void encodeBlock(const FormatSpec &format, const float *weights, const float *importance,
-                 uint8_t *block);
+// errors are weighed by them; null: all alike. A block's bytes depend neither
+// on the others nor on the machine.
+void encodeBlocks(const FormatSpec &format, const float *weights, const float *importance,
+                  int64_t count, uint8_t *blocks);
 
 } // namespace izhc

@@ -1,9 +1,10 @@
-// Scalar pieces of decodeBlock. Only for this folder.
+// Scalar pieces of decoding and encoding. Only for this folder.
 
 #pragma once
 
 #include "compiler/formats/Format.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace izhc::formats {
@@ -17,6 +18,11 @@ inline uint32_t load32(const uint8_t *bytes) {
 }
 
 inline float loadHalf(const uint8_t *bytes) { return halfToFloat(load16(bytes)); }
+
+// The nearest half that is not infinite.
+inline uint16_t finiteHalf(float value) {
+  return floatToHalf(std::clamp(value, -65504.0f, 65504.0f));
+}
 
 inline float floatFromBits(uint32_t bits) {
   float value;

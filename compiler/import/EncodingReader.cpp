@@ -58,21 +58,36 @@ private:
       int64_t parts = importance.size() / stored.cols();
       weights = importance.data() + row / (stored.rows() / parts) * stored.cols();
     }
-    for (int64_t k = 0; k < stored.cols(); k += format.blockWeights, out += format.blockBytes) {
-      // Bits without the sign are in the order of magnitudes.
-      int32_t largest = 0;
-      for (uint32_t i = 0; i < format.blockWeights; ++i)
-        largest = std::max(largest, std::bit_cast<int32_t>(values[k + i]) & 0x7fffffff);
-      bool finite = std::isfinite(std::bit_cast<float>(largest));
-      bool fits = std::bit_cast<float>(largest) <= most;
-      if (finite && !fits)
-        tooLarge = true;
-      if (finite && fits)
-        encodeBlock(format, values + k, weights ? weights + k : nullptr, out);
-      else
-        std::memset(out, 0xff, format.blockBytes);
+    int64_t blocks = stored.cols() / format.blockWeights, good = 0;
+    // Those up to `end` that are not written yet.
+    auto flush = [&](int64_t end) {
+      int64_t first = (end - good) * format.blockWeights;
+      encodeBlocks(format, values + first, weights ? weights + first : nullptr, good,
+                   out + (end - good) * format.blockBytes);
+      good = 0;
+    };
+    for (int64_t block = 0; block < blocks; ++block) {
+      if (fits(values + block * format.blockWeights)) {
+        ++good;
+        continue;
+      }
+      flush(block);
+      std::memset(out + block * format.blockBytes, 0xff, format.blockBytes);
     }
-    return out;
+    flush(blocks);
+    return out + blocks * format.blockBytes;
+  }
+
+  // Whether the format can hold a block.
+  bool fits(const float *values) const {
+    // Bits without the sign are in the order of magnitudes.
+    int32_t largest = 0;
+    for (uint32_t i = 0; i < format.blockWeights; ++i)
+      largest = std::max(largest, std::bit_cast<int32_t>(values[i]) & 0x7fffffff);
+    float magnitude = std::bit_cast<float>(largest);
+    if (std::isfinite(magnitude) && magnitude > most)
+      tooLarge = true;
+    return std::isfinite(magnitude) && magnitude <= most;
   }
 
   TensorInfo stored;

@@ -25,7 +25,7 @@ static std::vector<float> recoded(const FormatSpec &format, const std::vector<fl
   std::vector<float> result(values.size());
   std::vector<uint8_t> block(format.blockBytes);
   for (size_t i = 0; i < values.size(); i += format.blockWeights) {
-    encodeBlock(format, &values[i], importance ? importance + i : nullptr, block.data());
+    encodeBlocks(format, &values[i], importance ? importance + i : nullptr, 1, block.data());
     format.decodeBlock(block.data(), &result[i]);
   }
   return result;
@@ -159,6 +159,34 @@ TEST_P(EncoderTest, TakesImportanceOfNothing) {
   std::vector<float> values = weights(format.blockWeights, 7);
   std::vector<float> nothing(format.blockWeights);
   EXPECT_EQ(recoded(format, values, nothing.data()), recoded(format, values));
+}
+
+// Blocks are encoded many at once: neither those beside nor how many there are
+// may change one.
+TEST_P(EncoderTest, EncodesABlockAlikeInAnyCompany) {
+  const FormatSpec &format = *GetParam();
+  constexpr size_t kCount = 37;
+  std::vector<float> values = weights(kCount * format.blockWeights, 8);
+  std::vector<float> importance = weights(values.size(), 9);
+  for (float &value : importance)
+    value = std::max(value, 0.0f);
+  // A block much larger, one of zeros, one where nothing matters.
+  for (size_t i = 0; i < format.blockWeights; ++i) {
+    values[3 * format.blockWeights + i] *= 1000;
+    values[7 * format.blockWeights + i] = 0;
+    importance[8 * format.blockWeights + i] = 0;
+  }
+  for (bool weighs : {false, true}) {
+    const float *weighed = weighs ? importance.data() : nullptr;
+    std::vector<uint8_t> together(kCount * format.blockBytes), alone(together.size());
+    encodeBlocks(format, values.data(), weighed, kCount, together.data());
+    for (size_t block = 0; block < kCount; ++block) {
+      size_t first = block * format.blockWeights;
+      encodeBlocks(format, &values[first], weighed ? weighed + first : nullptr, 1,
+                   &alone[block * format.blockBytes]);
+    }
+    EXPECT_EQ(together, alone);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllFormats, EncoderTest, testing::ValuesIn(encodable()),

@@ -69,7 +69,7 @@ TEST(QuantizedSourceTest, EncodesTheRowsOfMatrices) {
     float values[32];
     for (int64_t k = 0; k < 32; ++k)
       values[k] = weight(256 + 32 * i + k);
-    encodeBlock(*tensor->format, values, nullptr, block.data());
+    encodeBlocks(*tensor->format, values, nullptr, 1, block.data());
     EXPECT_TRUE(std::equal(block.begin(), block.end(), got.begin() + 18 * i)) << i;
   }
   EXPECT_EQ(model->findTensor("blk.0.attn_norm.weight")->format->name, "f32");
