@@ -16,7 +16,8 @@ struct ModelFacts {
   std::string architecture; // as the file spells it
   std::string name;         // may be empty
   uint32_t vocabulary = 0;  // columns of the logits
-  uint32_t context = 0;     // tokens that the model was trained for
+  uint32_t context = 0;     // tokens that this build of the model is for
+  uint32_t longest = 0;     // tokens that the model was trained for
   uint32_t embedding = 0;
   uint32_t layers = 0;
   uint64_t parameters = 0;
@@ -53,7 +54,11 @@ llvm::Expected<std::unique_ptr<ModelSource>> presentFolder(std::unique_ptr<Folde
 // the key or tensor if the architecture is unknown, a parameter is missing or
 // absurd, a tensor is missing or misshapen, or a tensor would go unused.
 // Loads the dialects that it needs into `context`. The module refers to
-// tensors by name only and may outlive `source`.
-llvm::Expected<Model> buildModel(const ModelSource &source, mlir::MLIRContext &context);
+// tensors by name only and may outlive `source`. `tokens` is how long texts may
+// become, at most what the model was trained for; 0: what it does best at. Rotary
+// positions with factors for short and for long texts take the long ones where it is
+// more than the length that the model was first trained for.
+llvm::Expected<Model> buildModel(const ModelSource &source, mlir::MLIRContext &context,
+                                 uint32_t tokens = 0);
 
 } // namespace izhc

@@ -86,7 +86,8 @@ llvm::Expected<std::unique_ptr<ModelSource>> openForBuilding(llvm::StringRef pat
   return presentFolder(std::move(*folder));
 }
 
-llvm::Expected<Model> buildModel(const ModelSource &source, mlir::MLIRContext &context) {
+llvm::Expected<Model> buildModel(const ModelSource &source, mlir::MLIRContext &context,
+                                 uint32_t tokens) {
   llvm::Expected<llvm::StringRef> architecture = source.requireString("general.architecture");
   if (!architecture)
     return architecture.takeError();
@@ -102,12 +103,19 @@ llvm::Expected<Model> buildModel(const ModelSource &source, mlir::MLIRContext &c
   model.facts.name = name->value_or("").str();
   for (const TensorInfo &tensor : source.tensors())
     model.facts.parameters += tensor.elements();
-  ModelBuilder builder(source, context);
+  ModelBuilder builder(source, context, tokens);
   mlir::Value logits = spec->build(builder, *architecture, model.facts);
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> module = builder.finish(logits);
   if (!module)
     return module.takeError();
   model.module = std::move(*module);
+  if (tokens > model.facts.longest)
+    return makeError("{0}: --context={1} is more than the {2} tokens that the model was trained "
+                     "for ({3}); give at most that",
+                     source.fileName(), tokens, model.facts.longest,
+                     source.keyPlace(architecture->str() + ".context_length"));
+  if (tokens != 0)
+    model.facts.context = tokens;
   return model;
 }
 

@@ -101,7 +101,7 @@ private:
   llvm::Error buildPlan() {
     progress("planning", 0.01);
     DiagnosticCollector diagnostics(&context);
-    auto model = buildModel(*source, context);
+    auto model = buildModel(*source, context, options.context);
     if (!model)
       return model.takeError();
     module = std::move(model->module);
@@ -205,6 +205,7 @@ private:
     report.facts.name = facts.name;
     report.facts.vocabulary = facts.vocabulary;
     report.facts.context = facts.context;
+    report.longest = facts.longest;
     report.facts.embedding = facts.embedding;
     report.facts.layers = facts.layers;
     report.facts.parameters = facts.parameters;

@@ -30,6 +30,8 @@ struct CompileOptions {
   QuantizeOptions quantize;
   // Of a value in the caches: 16, 8 or 4.
   int64_t cacheBits = 16;
+  // How long texts may become, see buildModel.
+  uint32_t context = 0;
   // The model's tokenizer section (buildTokenizer); empty: it has none.
   std::vector<uint8_t> tokenizer;
   // One of stageNames(), or empty. `ir` receives the text.
@@ -49,7 +51,8 @@ struct CompileReport {
   emit::Plan plan;
   emit::Facts facts;
   uint64_t sourceBytes = 0;
-  unsigned encodedTwice = 0; // as QuantizedModel says
+  unsigned encodedTwice = 0;                               // as QuantizedModel says
+  uint32_t longest = 0;                                    // tokens that the model was trained for
   std::vector<std::pair<std::string, double>> seconds;     // of each stage, in order
   std::vector<std::pair<std::string, uint64_t>> codeBytes; // of each variant
 };

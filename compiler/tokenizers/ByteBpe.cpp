@@ -50,7 +50,7 @@ void izhc::fillByteTexts(const Vocabulary &v, TokenizerTables &tables,
     std::optional<std::string> bytes = decodeByteText(v.texts[id]);
     bool same = bytes && *bytes == v.texts[id];
     tables.texts[id] = bytes && !verbatim ? *bytes : v.texts[id].str();
-    if (bytes && (!verbatim || same) && v.find(v.texts[id]) == int32_t(id))
+    if (bytes && (!verbatim || same) && v.findPiece(v.texts[id]) == int32_t(id))
       words.push_back(id);
   }
 }

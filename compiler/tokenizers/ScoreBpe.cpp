@@ -42,9 +42,9 @@ void izhc::addJoins(llvm::StringRef text, TokenizerTables &tables) {
 void izhc::fillByteTokens(const Vocabulary &v, bool alphabet, TokenizerTables &tables) {
   for (unsigned byte = 0; byte < 256; ++byte) {
     char raw = char(byte);
-    int32_t id = v.find(alphabet ? byteCharacter(uint8_t(byte)) : byteTokenText(byte));
+    int32_t id = v.findPiece(alphabet ? byteCharacter(uint8_t(byte)) : byteTokenText(byte));
     if (id < 0 && !alphabet)
-      id = v.find(llvm::StringRef(&raw, 1));
+      id = v.findPiece(llvm::StringRef(&raw, 1));
     tables.byteTokens.push_back(id);
   }
 }
@@ -109,11 +109,11 @@ llvm::Error izhc::fillCharacters(const ModelSource &source, Vocabulary &v, bool 
   for (uint32_t id = 0; id < v.size(); ++id) {
     llvm::StringRef text = v.texts[id];
     tables.texts.push_back(text.str());
-    if (v.find(text) == int32_t(id))
+    if (v.findPiece(text) == int32_t(id))
       ids.push_back(id);
     unsigned value;
-    if (fallback && text.size() == 6 && text.starts_with("<0x") && text.ends_with(">") &&
-        !text.substr(3, 2).getAsInteger(16, value))
+    if (fallback && v.isPiece(id) && text.size() == 6 && text.starts_with("<0x") &&
+        text.ends_with(">") && !text.substr(3, 2).getAsInteger(16, value))
       v.types[id] = uint8_t(TokenType::Byte);
   }
   if (fallback)

@@ -4,15 +4,16 @@
 
 #include "compiler/import/JsonSource.h"
 #include "compiler/support/Error.h"
-#include "compiler/tokenizers/ChangedText.h"
 #include "compiler/tokenizers/ChatTemplate.h"
 #include "compiler/tokenizers/JsonFields.h"
 #include "compiler/tokenizers/JsonPipeline.h"
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "runtime/schema/tokenizer_hash.h"
+#include "runtime/schema/tokenizer_limits.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 #include <cmath>
 
 using namespace izhc;
@@ -22,7 +23,8 @@ namespace {
 
 class JsonTokenizer {
 public:
-  JsonTokenizer(const ModelSource &source, const Json &root) : source(source), root(root) {}
+  JsonTokenizer(const ModelSource &source, const Json &root, TextChanger change)
+      : source(source), root(root), change(change) {}
 
   llvm::Expected<std::vector<uint8_t>> run() {
     const Json *found = root.find("model");
@@ -39,6 +41,7 @@ public:
                       &JsonTokenizer::readAdded, &JsonTokenizer::readIds})
       if (llvm::Error error = (this->*read)())
         return std::move(error);
+    v.pieces.resize(v.size());
     findEnds();
     if (llvm::Error error = fillTables())
       return std::move(error);
@@ -154,6 +157,7 @@ private:
     }
     if (v.texts.empty())
       return wrong("the model has no 'vocab'");
+    v.pieces.assign(v.size(), true);
     if (!unknownId)
       return llvm::Error::success();
     if (*unknownId >= v.texts.size())
@@ -174,6 +178,9 @@ private:
       if (llvm::Error error =
               place(vocabulary->key(i), vocabulary->items()[i].asUInt(), TokenType::Normal))
         return error;
+    v.pieces.resize(v.size());
+    for (size_t id = 0; id < v.size(); ++id)
+      v.pieces[id] = !v.texts[id].empty();
     return llvm::Error::success();
   }
 
@@ -183,16 +190,14 @@ private:
       JsonFields fields(token);
       llvm::StringRef content = fields.text("content");
       std::optional<uint64_t> id = fields.number("id");
-      bool control = fields.flag("special", false), word = fields.flag("single_word", false);
-      int strips = fields.flag("lstrip", false) + 2 * fields.flag("rstrip", false);
+      bool control = fields.flag("special", false);
+      int strips = fields.flag("lstrip", false) + 2 * fields.flag("rstrip", false) +
+                   4 * fields.flag("single_word", false);
       bool normalized = fields.flag("normalized", false);
       if (std::string problem = fields.problem(); !problem.empty())
         return wrong("the added token {0} can't be read: {1}", quote(content), problem);
       if (content.empty() || !id)
         return wrong("an added token has no content or no id");
-      if (word)
-        return wrong("the added token {0} stands for whole words only, which izh doesn't know",
-                     quote(content));
       if (llvm::Error error =
               place(content, id, control ? TokenType::Control : TokenType::UserDefined))
         return error;
@@ -209,12 +214,13 @@ private:
   // of the token. Of equal ones special tokens come first.
   llvm::Error addChanged(llvm::StringRef content, uint32_t id, bool control) {
     auto steps = llvm::ArrayRef(pipeline.steps).take_front(pipeline.normalSteps);
-    std::optional<std::string> text = changedText(steps, content.str());
+    if (!llvm::json::isUTF8(content))
+      return wrong("the added token {0} is not UTF-8", quote(content));
+    auto text = change(steps, content);
     if (!text)
-      return wrong("the added token {0} is 'normalized': it is looked for in the text that the "
-                   "normalizer makes, and izh can't tell what that makes of the token, which has "
-                   "other characters than those of ASCII or is changed by a map of characters",
-                   quote(content));
+      return wrong("the added token {0} is 'normalized', and the normalizer can't be used on it: "
+                   "{1}",
+                   quote(content), llvm::toString(text.takeError()));
     if (text->empty())
       return wrong("the added token {0} is 'normalized', and the normalizer leaves nothing of it",
                    quote(content));
@@ -359,18 +365,31 @@ private:
     return checkFallback();
   }
 
+  // Each token begins a word as it is written, and goes on with one without the mark
+  // for the inside, which may be empty.
   llvm::Error fillWords() {
+    WordParts parts;
+    // Punctuation is a word of its own, so what has more to it begins none.
+    bool marked = llvm::any_of(inside, llvm::isPunct);
     for (uint32_t id = 0; id < v.size(); ++id) {
       llvm::StringRef text = v.texts[id];
-      bool word = TokenType(v.types[id]) == TokenType::Normal;
-      // Without a mark for the inside, tokens both begin a word and go on with one.
-      if (!word || text.consume_front(inside))
-        tables.texts.push_back(text.str());
-      else
-        tables.texts.push_back("\xe2\x96\x81" + text.str());
+      auto type = TokenType(v.types[id]);
+      tables.texts.push_back(text.str());
+      // No control token comes of text that only looks like it.
+      if (!v.pieces[id] || type == TokenType::Control)
+        continue;
+      bool goesOn = text.starts_with(inside);
+      if (goesOn)
+        parts.emplace_back(text.drop_front(inside.size()).str(), id);
+      if (!goesOn || !marked || text.size() == 1)
+        parts.emplace_back(izh::schema::kWordMark + text.str(), id);
+      // Others are looked for as they are written.
+      if (type == TokenType::Normal)
+        tables.texts[id] =
+            goesOn && !inside.empty() ? text.drop_front(inside.size()).str() : " " + text.str();
     }
     tables.longestWord = uint32_t(std::min<uint64_t>(longestWord, UINT32_MAX));
-    return fillWordPiece(source, v, /*beginsToo=*/inside.empty(), tables);
+    return fillWordPiece(source, v, std::move(parts), tables);
   }
 
   llvm::Error fillMerges() {
@@ -458,6 +477,7 @@ private:
 
   const ModelSource &source;
   const Json &root;
+  TextChanger change;
   const Json *model = nullptr;
   bool unigram = false, wordPiece = false;
   bool byteFallback = false, fuseUnknown = false, wholeWords = false;
@@ -473,10 +493,10 @@ private:
 
 } // namespace
 
-llvm::Expected<std::vector<uint8_t>> izhc::buildFromJson(const ModelSource &source,
-                                                         llvm::ArrayRef<uint8_t> bytes) {
+llvm::Expected<std::vector<uint8_t>>
+izhc::buildFromJson(const ModelSource &source, llvm::ArrayRef<uint8_t> bytes, TextChanger change) {
   auto root = parseJson((source.fileName() + "/tokenizer.json").str(), bytes);
   if (!root)
     return root.takeError();
-  return JsonTokenizer(source, *root).run();
+  return JsonTokenizer(source, *root, change).run();
 }

@@ -4,18 +4,12 @@
 #pragma once
 
 #include "compiler/tokenizers/ByteTrie.h"
+#include "compiler/tokenizers/Tokenizers.h"
 #include "compiler/tokenizers/Vocabulary.h"
-#include "runtime/schema/tokenizer_generated.h"
 #include <string>
 #include <vector>
 
 namespace izhc {
-
-// See NormalStep of tokenizer.fbs.
-struct TextStep {
-  izh::schema::NormalStepKind kind;
-  std::string from, to;
-};
 
 struct TokenizerTables {
   izh::schema::TokenizerKind kind = {};
@@ -54,8 +48,9 @@ struct TokenizerTables {
   uint32_t stepsBeforeSpecials = 0;
   bool prefixInSteps = false;
   std::vector<uint8_t> byteCuts;
-  // Special tokens that take the blanks beside them: bits 1 (left) and 2 (right).
+  // See tokenizer.fbs; of special tokens that have no such rule there is none.
   llvm::DenseMap<uint32_t, uint8_t> strips;
+  bool byteMarks = false;
 };
 
 // The two sides of a merge.
@@ -77,8 +72,8 @@ void addJoins(llvm::StringRef text, TokenizerTables &tables);
 llvm::Expected<std::vector<uint8_t>>
 finishTokenizer(const ModelSource &source, Vocabulary &vocabulary, TokenizerTables &tables);
 // Builds the section from a folder's tokenizer.json.
-llvm::Expected<std::vector<uint8_t>> buildFromJson(const ModelSource &source,
-                                                   llvm::ArrayRef<uint8_t> bytes);
+llvm::Expected<std::vector<uint8_t>>
+buildFromJson(const ModelSource &source, llvm::ArrayRef<uint8_t> bytes, TextChanger change);
 // The same from its tokenizer.model.
 llvm::Expected<std::vector<uint8_t>> buildFromPieces(const ModelSource &source,
                                                      llvm::ArrayRef<uint8_t> bytes);
@@ -111,12 +106,14 @@ llvm::Error addCharsmap(llvm::Twine where, std::string map, TokenizerTables &tab
 // One space at a time, none at the ends.
 void dropExtraSpaces(TokenizerTables &tables);
 // Everything but steps and flags. User-defined tokens that are inside compete by
-// scores, which this sets, and are not cut out of texts.
+// scores, which this sets, and are not cut out of texts. Those that the file calls
+// pieces compete by their own scores where they are not cut out.
 llvm::Error fillUnigram(const ModelSource &source, Vocabulary &vocabulary, bool userDefinedInside,
                         TokenizerTables &tables);
-// `tables.texts` may have been filled before: U+2581 begins what begins a word, and
-// what is without it does so too if `beginsToo`.
-llvm::Error fillWordPiece(const ModelSource &source, const Vocabulary &vocabulary, bool beginsToo,
+// Texts of tokens as they stand in words, with kWordMark before what begins one.
+using WordParts = std::vector<std::pair<std::string, uint32_t>>;
+// Everything but steps, flags and the texts that ids stand for.
+llvm::Error fillWordPiece(const ModelSource &source, const Vocabulary &vocabulary, WordParts parts,
                           TokenizerTables &tables);
 // <0x00> to <0xFF>
 std::string byteTokenText(unsigned byte);

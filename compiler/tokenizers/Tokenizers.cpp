@@ -168,7 +168,7 @@ std::vector<uint8_t> writeTables(const Vocabulary &v, const TokenizerTables &tab
       tables.userDefinedInside, vector(tables.preciseScores), tables.longestWord,
       vector(tables.pieces), vector(specials.trie), tables.leftmostSpecials, vector(changed.ids),
       vector(changed.trie), changedStrips, tables.stepsBeforeSpecials, tables.prefixInSteps,
-      vector(tables.byteCuts));
+      vector(tables.byteCuts), tables.byteMarks);
   schema::FinishTokenizerBuffer(builder, root);
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -310,10 +310,9 @@ llvm::Expected<std::vector<uint8_t>> izhc::finishTokenizer(const ModelSource &so
   return writeTables(v, tables, *specials, *changed, *scanners);
 }
 
-llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &source,
-                                                          llvm::StringRef preTokenizer) {
-  for (auto [file, build] : {std::pair("tokenizer.json", &buildFromJson),
-                             std::pair("tokenizer.model", &buildFromPieces)}) {
+llvm::Expected<std::vector<uint8_t>>
+izhc::buildTokenizer(const ModelSource &source, TextChanger change, llvm::StringRef preTokenizer) {
+  for (llvm::StringRef file : {"tokenizer.json", "tokenizer.model"}) {
     auto bytes = source.companion(file);
     if (!bytes)
       continue;
@@ -321,7 +320,8 @@ llvm::Expected<std::vector<uint8_t>> izhc::buildTokenizer(const ModelSource &sou
       return makeError("{0}: --pre-tokenizer={1} has no meaning here: {2} says how text is cut; "
                        "leave the flag out",
                        source.fileName(), preTokenizer, file);
-    return build(source, *bytes);
+    return file == "tokenizer.json" ? buildFromJson(source, *bytes, change)
+                                    : buildFromPieces(source, *bytes);
   }
   auto model = source.getString("tokenizer.ggml.model");
   if (!model)

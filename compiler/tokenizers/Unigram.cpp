@@ -42,13 +42,15 @@ llvm::Error izhc::fillUnigram(const ModelSource &source, Vocabulary &v, bool use
   for (uint32_t id = 0; id < v.size(); ++id) {
     tables.texts.push_back(v.texts[id].str());
     auto type = TokenType(v.types[id]);
-    bool competes =
-        type == TokenType::Normal || (type == TokenType::UserDefined && userDefinedInside);
-    if (!competes || v.find(v.texts[id]) != int32_t(id))
+    // No control token comes of text that only looks like it.
+    bool named = !v.pieces.empty() && v.pieces[id];
+    bool competes = type == TokenType::Normal ||
+                    (type == TokenType::UserDefined && (userDefinedInside || named));
+    if (!competes || v.findPiece(v.texts[id]) != int32_t(id))
       continue;
     ids.push_back(id);
     addJoins(v.texts[id], tables);
-    if (type == TokenType::Normal) {
+    if (type == TokenType::Normal || named) {
       double score = tables.preciseScores.empty() ? v.scores[id] : tables.preciseScores[id];
       lowest = std::min(lowest, score);
       highest = std::max(highest, v.scores[id]);
@@ -56,7 +58,7 @@ llvm::Error izhc::fillUnigram(const ModelSource &source, Vocabulary &v, bool use
   }
   // So that they win over any other way.
   for (uint32_t id : ids)
-    if (TokenType(v.types[id]) == TokenType::UserDefined)
+    if (TokenType(v.types[id]) == TokenType::UserDefined && userDefinedInside)
       v.scores[id] = float(v.texts[id].size()) * highest - 0.1f;
   tables.unknownScore = lowest - kUnknownPenalty;
   auto pieces = buildTokenTrie(source, tables.texts, ids);

@@ -20,6 +20,9 @@ struct Vocabulary {
   std::vector<float> scores;
   // The lowest id of each text that is not empty.
   llvm::DenseMap<llvm::CachedHashStringRef, uint32_t> ids;
+  // Of each whether it is a piece that texts are made of; others are only looked for
+  // as a whole. Empty: all are, as far as the file tells.
+  std::vector<bool> pieces;
   // -1: none. All others are below texts.size().
   int32_t bos = -1, eos = -1, eot = -1, unk = -1, pad = -1;
   // Tokens after which generation ends, ascending.
@@ -32,6 +35,12 @@ struct Vocabulary {
   int32_t find(llvm::StringRef text) const {
     auto found = ids.find(llvm::CachedHashStringRef(text));
     return found == ids.end() ? -1 : int32_t(found->second);
+  }
+  bool isPiece(uint32_t id) const { return pieces.empty() || pieces[id]; }
+  // The same of pieces.
+  int32_t findPiece(llvm::StringRef text) const {
+    int32_t id = find(text);
+    return id >= 0 && isPiece(uint32_t(id)) ? id : -1;
   }
 };
 

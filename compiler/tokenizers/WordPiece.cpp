@@ -4,6 +4,7 @@
 #include "compiler/support/Error.h"
 #include "compiler/tokenizers/PreTokenizer.h"
 #include "compiler/tokenizers/TokenizerTables.h"
+#include "runtime/schema/tokenizer_limits.h"
 
 using namespace izhc;
 using izh::schema::NormalStepKind;
@@ -26,29 +27,36 @@ void izhc::addBertSteps(const BertRules &rules, TokenizerTables &tables) {
   add(rules.lowercase, NormalStepKind::Lowercase);
 }
 
-llvm::Error izhc::fillWordPiece(const ModelSource &source, const Vocabulary &v, bool beginsToo,
+llvm::Error izhc::fillWordPiece(const ModelSource &source, const Vocabulary &v, WordParts parts,
                                 TokenizerTables &tables) {
   tables.kind = izh::schema::TokenizerKind::WordPiece;
   tables.patterns = {toPcre2(kWordsAndPunctuation)};
+  tables.byteMarks = true;
   // Text comes back with the spaces that the tokens begin with but the first.
   tables.addSpacePrefix = true;
-  std::vector<std::pair<std::string, uint32_t>> pieces;
-  for (uint32_t id = 0; id < v.size(); ++id) {
-    if (tables.texts.size() <= id)
-      tables.texts.push_back(v.texts[id].str());
-    if (TokenType(v.types[id]) == TokenType::Normal && v.find(v.texts[id]) == int32_t(id))
-      pieces.emplace_back(tables.texts[id], id);
-  }
-  for (size_t i = 0, count = beginsToo ? pieces.size() : 0; i < count; ++i)
-    pieces.emplace_back("\xe2\x96\x81" + pieces[i].first, pieces[i].second);
   tables.byteTokens.assign(256, -1);
-  auto trie = buildTokenTrie(source, {pieces.begin(), pieces.end()});
+  auto trie = buildTokenTrie(source, {parts.begin(), parts.end()});
   if (!trie)
     return trie.takeError();
   tables.pieces = std::move(*trie);
   if (v.unk < 0)
     return makeError("{0}: there is no token for unknown words", source.fileName());
   return llvm::Error::success();
+}
+
+// In these files U+2581 is before what begins a word.
+static llvm::Error fillMarkedWords(const ModelSource &source, const Vocabulary &v,
+                                   TokenizerTables &tables) {
+  WordParts parts;
+  for (uint32_t id = 0; id < v.size(); ++id) {
+    llvm::StringRef text = v.texts[id];
+    bool normal = TokenType(v.types[id]) == TokenType::Normal;
+    bool begins = normal && text.consume_front("\xe2\x96\x81");
+    tables.texts.push_back((begins ? " " : "") + text.str());
+    if (normal && v.find(v.texts[id]) == int32_t(id))
+      parts.emplace_back((begins ? std::string(1, izh::schema::kWordMark) : "") + text.str(), id);
+  }
+  return fillWordPiece(source, v, std::move(parts), tables);
 }
 
 llvm::Expected<TokenizerTables> izhc::buildWordPiece(const ModelSource &source, Vocabulary &v,
@@ -85,7 +93,7 @@ llvm::Expected<TokenizerTables> izhc::buildWordPiece(const ModelSource &source, 
                      source.fileName(), **separator, v.size() - 1);
   v.eos = *separator ? int32_t(**separator) : v.eos;
   standard(v.eos, "[SEP]");
-  if (llvm::Error error = fillWordPiece(source, v, /*beginsToo=*/false, tables))
+  if (llvm::Error error = fillMarkedWords(source, v, tables))
     return std::move(error);
   tables.addBos = v.addBos.value_or(true);
   tables.addEos = v.addEos.value_or(true);

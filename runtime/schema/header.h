@@ -10,10 +10,11 @@ namespace izh::schema {
 constexpr char kMagic[8] = {'I', 'Z', 'H', '\r', '\n', 0x1a, '\n', 0};
 constexpr uint16_t kFormatMajor = 1;
 // 1: tokenizers with tries, and with tokens that are looked for in changed text.
-constexpr uint16_t kFormatMinor = 1;
+// 2: those with tokens that are whole words, and with marks that are no text.
+constexpr uint16_t kFormatMinor = 2;
 // The runtime's own version, as major * 10000 + minor * 100 + patch. An
 // artifact names the least that can run it.
-constexpr uint32_t kRuntimeVersion = 101;
+constexpr uint32_t kRuntimeVersion = 102;
 // Sections (code, weights, constants, tokenizer) start at multiples of this.
 constexpr uint64_t kSectionAlignment = 65536;
 

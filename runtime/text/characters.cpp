@@ -170,6 +170,20 @@ bool is_number(uint32_t c) {
   return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
 }
 
+bool is_word(uint32_t c) {
+  // Symbols that are letters in circles and squares.
+  constexpr uint32_t kLetters[][2] = {
+      {0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}};
+  const auto category = category_of(c);
+  if (category == UTF8PROC_CATEGORY_SO) {
+    return std::any_of(std::begin(kLetters), std::end(kLetters),
+                       [c](const auto& range) { return c >= range[0] && c <= range[1]; });
+  }
+  // Letters, marks, Nd and Nl.
+  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) ||
+         category == UTF8PROC_CATEGORY_PC || c == 0x200c || c == 0x200d;
+}
+
 uint32_t display_width(uint32_t c) {
   const int width = utf8proc_charwidth(static_cast<utf8proc_int32_t>(c));
   return width < 0 ? 0 : static_cast<uint32_t>(width);

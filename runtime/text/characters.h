@@ -16,6 +16,9 @@ bool grapheme_ends(uint32_t before, uint32_t behind, int32_t* state);
 bool is_letter(uint32_t code_point);
 bool is_decimal(uint32_t code_point);
 bool is_number(uint32_t code_point);
+// A letter, mark, decimal digit or connector, or one of what Unicode adds to
+// these (Alphabetic, Join_Control): \w of UTS 18.
+bool is_word(uint32_t code_point);
 // Columns that a terminal shows it in: 0 to 2.
 uint32_t display_width(uint32_t code_point);
 // Neither unassigned, nor of a category Z or C.

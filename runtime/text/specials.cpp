@@ -5,11 +5,39 @@
 
 #include <algorithm>
 
+#include "runtime/text/characters.h"
 #include "runtime/text/normalizer.h"
 #include "runtime/text/piece_finder.h"
 #include "runtime/text/utf8.h"
 
 namespace izh {
+namespace {
+
+// A character of a text; size 0 where there is none, or bytes that are none.
+struct Character {
+  uint32_t code_point;
+  uint32_t size;
+};
+
+Character first_of(const uint8_t* text, uint32_t begin, uint32_t end) {
+  if (begin == end) return {0, 0};
+  const Utf8Step step = utf8_step(text + begin, end - begin);
+  uint32_t length;
+  if (step.state != Utf8::kValid) return {0, 0};
+  return {utf8_decode(text + begin, &length), step.length};
+}
+
+Character last_of(const uint8_t* text, uint32_t begin, uint32_t end) {
+  if (begin == end) return {0, 0};
+  uint32_t start = end - 1;
+  while (start > begin && end - start < 4 && (text[start] & 0xc0) == 0x80) --start;
+  const Character found = first_of(text, start, end);
+  return found.size == end - start ? found : Character{0, 0};
+}
+
+bool is_blank(const Character& c) { return c.size != 0 && is_white_space(c.code_point); }
+
+}  // namespace
 
 void SpecialFinder::create(const TokenizerView* view, const SpecialTokens* specials) {
   view_ = view;
@@ -42,13 +70,21 @@ SpecialFinder::Found SpecialFinder::longest(const uint8_t* text, uint32_t bytes,
   return found;
 }
 
+bool SpecialFinder::is_whole(const uint8_t* text, uint32_t bytes, const Found& found) const {
+  if (!(strips_of(found.index) & SpecialTokens::kWholeWord)) return true;
+  const Character before = last_of(text, 0, found.at),
+                  behind = first_of(text, found.at + found.size, bytes);
+  return !(before.size != 0 && is_word(before.code_point)) &&
+         !(behind.size != 0 && is_word(behind.code_point));
+}
+
 bool SpecialFinder::find_leftmost(const uint8_t* text, uint32_t bytes, bool parse_control,
                                   Array<Found>* found) const {
   for (uint32_t at = next_start(text, 0, bytes); at < bytes; at = next_start(text, at, bytes)) {
     Found here = longest(text + at, bytes - at, parse_control);
     here.at = at;
     at += here.size == 0 ? 1 : here.size;
-    if (here.size != 0 && !found->push(here)) return false;
+    if (here.size != 0 && is_whole(text, bytes, here) && !found->push(here)) return false;
   }
   return true;
 }
@@ -97,20 +133,6 @@ bool SpecialFinder::find_longest(const uint8_t* text, uint32_t bytes, bool parse
   return true;
 }
 
-// Bytes of the white space at the start of a text, or at its end.
-static uint32_t blank_at_start(const uint8_t* text, uint32_t begin, uint32_t end) {
-  const Utf8Step step = utf8_step(text + begin, end - begin);
-  uint32_t length;
-  const bool blank =
-      step.state == Utf8::kValid && is_white_space(utf8_decode(text + begin, &length));
-  return blank ? step.length : 0;
-}
-static uint32_t blank_at_end(const uint8_t* text, uint32_t begin, uint32_t end) {
-  uint32_t start = end - 1;
-  while (start > begin && end - start < 4 && (text[start] & 0xc0) == 0x80) --start;
-  return blank_at_start(text, start, end) == end - start ? end - start : 0;
-}
-
 // Takes the blanks beside special tokens away from the text there.
 static void strip_blanks(const uint8_t* text, Array<Fragment>* fragments) {
   Array<Fragment>& all = *fragments;
@@ -119,16 +141,16 @@ static void strip_blanks(const uint8_t* text, Array<Fragment>* fragments) {
     Fragment& part = all[i];
     if (i > 0 && (all[i - 1].strips & SpecialTokens::kStripsRight)) {
       while (part.begin < part.end) {
-        const uint32_t size = blank_at_start(text, part.begin, part.end);
-        if (size == 0) break;
-        part.begin += size;
+        const Character here = first_of(text, part.begin, part.end);
+        if (!is_blank(here)) break;
+        part.begin += here.size;
       }
     }
     if (i + 1 < all.size() && (all[i + 1].strips & SpecialTokens::kStripsLeft)) {
       while (part.begin < part.end) {
-        const uint32_t size = blank_at_end(text, part.begin, part.end);
-        if (size == 0) break;
-        part.end -= size;
+        const Character here = last_of(text, part.begin, part.end);
+        if (!is_blank(here)) break;
+        part.end -= here.size;
       }
     }
   }
@@ -151,9 +173,8 @@ bool SpecialFinder::cut(const uint8_t* text, uint32_t bytes, bool parse_control,
   uint32_t done = 0;
   for (const Found& one : found) {
     if (one.at > done && !fragments->push({done, one.at, -1, 0})) return false;
-    const uint8_t strips = specials_->strips.empty() ? 0 : specials_->strips[one.index];
     const auto token = static_cast<int32_t>(specials_->ids[one.index]);
-    if (!fragments->push({one.at, one.at + one.size, token, strips})) return false;
+    if (!fragments->push({one.at, one.at + one.size, token, strips_of(one.index)})) return false;
     done = one.at + one.size;
   }
   if (done < bytes && !fragments->push({done, bytes, -1, 0})) return false;

@@ -28,7 +28,8 @@ class SpecialFinder {
   // (then those with lower ids, then those further left), as the view says.
   // Control and unknown tokens only count if `parse_control`; user-defined ones
   // always do. False if there is no memory. Blanks beside tokens that take them
-  // belong to no part.
+  // belong to no part. What must be a whole word and isn't remains text, and
+  // nothing that overlaps it is looked for.
   [[nodiscard]] bool cut(const uint8_t* text, uint32_t bytes, bool parse_control,
                          Array<Fragment>* fragments) const;
 
@@ -39,6 +40,11 @@ class SpecialFinder {
     uint32_t size;
     uint32_t index;
   };
+  uint8_t strips_of(uint32_t index) const {
+    return specials_->strips.empty() ? 0 : specials_->strips[index];
+  }
+  // Whether there is no word character beside what was found.
+  bool is_whole(const uint8_t* text, uint32_t bytes, const Found& found) const;
   uint32_t next_start(const uint8_t* text, uint32_t at, uint32_t bytes) const;
   Found longest(const uint8_t* text, uint32_t bytes, bool parse_control) const;
   // Both append what is cut out, from left to right; false if there is no memory.

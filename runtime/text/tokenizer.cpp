@@ -185,8 +185,8 @@ size_t Tokenizer::token_bytes(int32_t id, bool special, char* out, size_t capaci
     put(static_cast<uint8_t>(named_byte(text)));
     return count;
   }
-  const bool verbatim =
-      control || type == TokenType::kUserDefined || view_.kind == TokenizerKind::kByteBpe;
+  const bool verbatim = control || type == TokenType::kUserDefined ||
+                        view_.kind == TokenizerKind::kByteBpe || view_.byte_marks;
   for (size_t i = 0; i < text.size;) {
     if (!verbatim && text.size - i >= 3 && memcmp(text.data + i, "\xe2\x96\x81", 3) == 0) {
       put(' ');

@@ -260,6 +260,7 @@ void fill(const schema::Tokenizer* root, TokenizerView* view) {
   view->pieces = span_of(root->pieces());
   view->unknown_score = root->unknown_score();
   view->longest_word = root->longest_word();
+  view->byte_marks = root->byte_marks();
   view->user_defined_inside = root->user_defined_inside();
   view->leftmost_specials = root->leftmost_specials();
   view->classes.pages = span_of(root->character_pages());

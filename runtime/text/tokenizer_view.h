@@ -61,9 +61,10 @@ struct NormalStep {
 struct SpecialTokens {
   Span<const uint32_t> ids;
   Span<const uint64_t> trie;  // of indices in `ids`, see byte_trie.h
-  // Empty, or of each: whether it takes the blanks beside it.
+  // Empty, or of each: whether it takes the blanks beside it, and whether it must
+  // be a whole word.
   Span<const uint8_t> strips;
-  static constexpr uint8_t kStripsLeft = 1, kStripsRight = 2;
+  static constexpr uint8_t kStripsLeft = 1, kStripsRight = 2, kWholeWord = 4;
 };
 
 struct TokenizerView {
@@ -93,6 +94,7 @@ struct TokenizerView {
   Span<const uint64_t> pieces;        // kUnigram, kWordPiece: see byte_trie.h
   double unknown_score = 0;
   uint32_t longest_word = 0;
+  bool byte_marks = false;
   bool user_defined_inside = false;
   bool leftmost_specials = false;
   bool whole_words = false;

@@ -1,6 +1,6 @@
 // WordPiece: each word is cut into the longest tokens from left to right, and is
 // unknown as a whole if that fails somewhere. Tokens that begin a word start
-// with U+2581.
+// with a mark.
 
 #include "runtime/base/status.h"
 #include "runtime/text/encode.h"
@@ -11,15 +11,21 @@
 namespace izh {
 namespace {
 
-// `word` starts with U+2581. False if there is no memory.
+Span<const uint8_t> mark_of(const TokenizerView& view) {
+  static constexpr uint8_t kByte[1] = {static_cast<uint8_t>(schema::kWordMark)};
+  static constexpr uint8_t kCharacter[3] = {0xe2, 0x96, 0x81};
+  return view.byte_marks ? Span<const uint8_t>{kByte, 1} : Span<const uint8_t>{kCharacter, 3};
+}
+
+// `word` starts with the mark. False if there is no memory.
 bool encode_word(const TokenizerView& view, const Array<uint8_t>& word, Array<int32_t>* ids) {
-  const size_t before = ids->size();
+  const size_t before = ids->size(), mark = mark_of(view).size;
   uint32_t characters = 0;
-  for (size_t i = 3; i < word.size(); ++i) characters += (word[i] & 0xc0) != 0x80;
+  for (size_t i = mark; i < word.size(); ++i) characters += (word[i] & 0xc0) != 0x80;
   bool known = characters <= view.longest_word;
   for (size_t at = 0; known && at < word.size();) {
-    // Inside of a word that character is no mark of a beginning.
-    if (at > 0 && word.size() - at >= 3 && memcmp(word.data() + at, word.data(), 3) == 0) {
+    // Inside of a word the character is no mark of a beginning.
+    if (at > 0 && word.size() - at >= mark && memcmp(word.data() + at, word.data(), mark) == 0) {
       known = false;
       break;
     }
@@ -48,8 +54,8 @@ izh_status encode_word_piece(const TokenizerView& view, const Splitter& splitter
   for (const uint32_t end : scratch->words) {
     const auto encode = [&] {
       word.clear();
-      constexpr uint8_t kStart[3] = {0xe2, 0x96, 0x81};
-      return word.append(kStart, 3) && word.append(text + begin, end - begin) &&
+      const Span<const uint8_t> mark = mark_of(view);
+      return word.append(mark.data, mark.size) && word.append(text + begin, end - begin) &&
              encode_word(view, word, ids);
     };
     uint32_t length;

@@ -88,8 +88,10 @@ def yarn_ramp(size, base, original, fast, slow):
 
 
 class Model:
-    def __init__(self, path):
+    def __init__(self, path, tokens=0):
+        """tokens: how long texts may become, where that changes the model"""
         self.facts, tensors = gguf.read(path)
+        self.tokens = tokens
         self.arch = self.facts["general.architecture"]
         self.weights = {name: blocks.decode(t) for name, t in tensors.items()}
         self.layers = self.fact("block_count") - self.fact("nextn_predict_layers", 0)
@@ -111,7 +113,8 @@ class Model:
 
     def scale_frequencies(self, frequencies, size):
         """-> frequencies, what cosines and sines are multiplied by"""
-        for name in ("rope_freqs.weight", "rope_factors_short.weight"):
+        many = self.tokens > self.fact("rope.scaling.original_context_length", 0)
+        for name in ("rope_freqs.weight", "rope_factors_long.weight" if many else "rope_factors_short.weight"):
             if name in self.weights:
                 frequencies = frequencies / self.weights[name]
         kind = self.fact("rope.scaling.type", "none")

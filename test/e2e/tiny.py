@@ -84,7 +84,8 @@ class Case:
         self.gguf = tools.once(tuple(options), ".gguf", lambda part: make_gguf.make([str(part), *options]))
         self.artifact = tools.once((*options, "|", *compile_options), ".izh",
                                    lambda part: tools.compile(self.gguf, part, *compile_options))
-        self.model = Model(self.gguf)
+        given = [option.split("=")[1] for option in compile_options if option.startswith("--context=")]
+        self.model = Model(self.gguf, *map(int, given))
         self.ids = ids_of(tokens, len(self.model.weights["token_embd.weight"]))
         self.expected = self.model.logits(self.ids)
 
@@ -177,6 +178,10 @@ def run(suite, tools):
     for arch, kind in ARCHITECTURES.items():
         options = [f"--arch={arch}", f"--kind={kind}", "--layers=4", "--width=128", "--ffn=256", "--head-size=32"]
         suite.run(f"architecture {arch}", accuracy, tools, options, compile_options=ARCHITECTURE_TARGETS)
+    # Longer and shorter than what it was first trained for.
+    for tokens in (512, 128):
+        suite.run(f"architecture phi3 for {tokens} tokens", accuracy, tools, ["--arch=phi3", "--kind=f16"],
+                  compile_options=[f"--context={tokens}", *ARCHITECTURE_TARGETS])
     for arch, options in CODES.items():
         options = [f"--arch={arch}", "--kind=f16", "--width=128", "--ffn=256", "--head-size=32", *options]
         for codes, bar in CODES_BARS.items():

@@ -7,6 +7,7 @@
 #include "runtime/text/tokenizer.h"
 #include "test/fuzz/fuzz.h"
 #include "test/unit/compiler/import/folder_files.h"
+#include "tools/izhc/ChangedText.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include <cstring>
@@ -43,8 +44,8 @@ static std::vector<uint8_t> buildSeed(size_t index) {
   std::vector<FolderFile> files;
   files.push_back({"config.json", nullptr, {reinterpret_cast<const uint8_t *>("{}"), 2}});
   files.push_back({"tokenizer.json", nullptr, {json.data() + 1, json.size() - 1}});
-  return llvm::cantFail(
-      buildTokenizer(*llvm::cantFail(FolderSource::open("fuzz", std::move(files)))));
+  return llvm::cantFail(buildTokenizer(
+      *llvm::cantFail(FolderSource::open("fuzz", std::move(files))), tool::changeText));
 }
 
 // The runtime takes no section on trust: bytes of a good one are overwritten,
@@ -74,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!isModel)
     files.push_back({"tokenizer_config.json", nullptr, files.back().bytes});
   auto source = llvm::cantFail(FolderSource::open("fuzz", std::move(files)));
-  auto bytes = buildTokenizer(*source);
+  auto bytes = buildTokenizer(*source, tool::changeText);
   if (bytes)
     encode(*bytes);
   else

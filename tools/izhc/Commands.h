@@ -18,6 +18,7 @@ struct CompileArguments {
   std::vector<std::string> tensorTypes;
   double targetBits = 0; // 0: not given
   unsigned jobs = 0;     // threads; 0: all cores
+  unsigned context = 0;  // 0: not given
   std::string kv = "f16";
   bool exact = false, stats = false;
 };

@@ -147,6 +147,7 @@ int compile(const CompileArguments &arguments) {
   for (auto &target : *targets)
     options.targets.push_back(target.get());
   options.exact = arguments.exact;
+  options.context = arguments.context;
   options.quantize = {arguments.quant, arguments.tensorTypes, arguments.importance,
                       arguments.targetBits};
   options.cacheBits = *cacheTypeBits(arguments.kv);
@@ -173,6 +174,7 @@ int compile(const CompileArguments &arguments) {
     printStats(*result, llvm::outs());
     printRoofline(result->plan, machine ? &*machine : nullptr, llvm::outs());
   }
+  noteShorterContext(options, *result, llvm::errs());
   noteVectors(*tokenizer, llvm::errs());
   noteMissingParts(options, *result, llvm::errs());
   noteOtherFormats(options, *result, llvm::errs());

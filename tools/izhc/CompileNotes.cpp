@@ -19,6 +19,14 @@ void noteMissingParts(const CompileOptions &options, const CompileReport &report
                          options.model);
 }
 
+void noteShorterContext(const CompileOptions &options, const CompileReport &report,
+                        llvm::raw_ostream &out) {
+  if (options.context == 0 && report.facts.context < report.longest)
+    out << llvm::formatv("izhc: {0} is compiled for texts of up to {1} tokens; with --context=N, "
+                         "up to {2}, it takes its factors for longer ones\n",
+                         options.model, report.facts.context, report.longest);
+}
+
 void noteVectors(const CheckedTokenizer &tokenizer, llvm::raw_ostream &out) {
   if (!tokenizer.vectors.empty())
     out << llvm::formatv("izhc: the tokenizer gives the ids of all {0} texts in {1}\n",

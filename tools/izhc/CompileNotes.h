@@ -11,6 +11,10 @@ namespace izhc::tool {
 // Which files beside the model its tokenizer was compared with.
 void noteVectors(const CheckedTokenizer &tokenizer, llvm::raw_ostream &out);
 
+// That texts may become longer than the artifact allows, and how.
+void noteShorterContext(const CompileOptions &options, const CompileReport &report,
+                        llvm::raw_ostream &out);
+
 // Which commands of izh-rt will refuse the artifact.
 void noteMissingParts(const CompileOptions &options, const CompileReport &report,
                       llvm::raw_ostream &out);

@@ -78,6 +78,13 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
   command->add_option("--kv", arguments.kv,
                       "type of the key and value cache: f16, or blocks of 8 or 4 bits (" +
                           cacheTypeList() + ")");
+  command
+      ->add_option("--context", arguments.context,
+                   "tokens that a text may have, at most what the model was trained for (that, or "
+                   "with factors for long texts, as Phi has, what they begin at: a larger N takes "
+                   "these factors, which are a little worse for short texts)")
+      ->check(CLI::Range(1u, 1u << 30))
+      ->type_name("N");
   command->add_flag("--exact", arguments.exact,
                     "float32 activations for all weights (int8 where weights are quantized)");
   addText(command, "--pre-tokenizer", "NAME", arguments.preTokenizer, kPreTokenizer);

@@ -6,6 +6,7 @@
 #include "compiler/tokenizers/Tokenizers.h"
 #include "runtime/platform/process.h"
 #include "runtime/text/tokenizer.h"
+#include "tools/izhc/ChangedText.h"
 #include "tools/izhc/InputText.h"
 #include "tools/izhc/ModelPath.h"
 #include "tools/izhc/Report.h"
@@ -34,7 +35,7 @@ llvm::Expected<Section> buildSection(const TokenizeArguments &arguments) {
   auto source = openModel(arguments.model);
   if (!source)
     return source.takeError();
-  auto bytes = buildTokenizer(**source, arguments.preTokenizer);
+  auto bytes = buildTokenizer(**source, changeText, arguments.preTokenizer);
   if (!bytes)
     return bytes.takeError();
   if (bytes->empty())

@@ -8,6 +8,7 @@
 #include "compiler/tokenizers/TokenizerTables.h"
 #include "compiler/tokenizers/Tokenizers.h"
 #include "runtime/text/tokenizer.h"
+#include "tools/izhc/ChangedText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -243,7 +244,7 @@ llvm::Expected<tool::CheckedTokenizer> tool::makeCheckedTokenizer(const std::str
   auto source = openModel(model);
   if (!source)
     return source.takeError();
-  auto section = buildTokenizer(**source, preTokenizer);
+  auto section = buildTokenizer(**source, changeText, preTokenizer);
   if (!section)
     return section.takeError();
   CheckedTokenizer checked;

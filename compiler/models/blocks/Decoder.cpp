@@ -135,7 +135,7 @@ Value output(ModelBuilder &builder, const Hyper &hyper, Value input, const Decod
 
 void describe(const Hyper &hyper, ModelFacts &facts) {
   facts.vocabulary = hyper.vocabulary;
-  facts.context = hyper.context;
+  facts.context = facts.longest = hyper.context;
   facts.embedding = hyper.embedding;
   facts.layers = hyper.layers;
 }

@@ -9,9 +9,9 @@ namespace izhc {
 
 using mlir::Value;
 
-ModelBuilder::ModelBuilder(const ModelSource &source, mlir::MLIRContext &context)
-    : from(source), builder(&context), location(mlir::UnknownLoc::get(&context)),
-      error(llvm::Error::success()) {
+ModelBuilder::ModelBuilder(const ModelSource &source, mlir::MLIRContext &context, int64_t tokens)
+    : from(source), wantedTokens(tokens), builder(&context),
+      location(mlir::UnknownLoc::get(&context)), error(llvm::Error::success()) {
   // Marks the success value as looked at.
   (void)!error;
   context.loadDialect<lm::LmDialect, mlir::func::FuncDialect>();

@@ -33,10 +33,12 @@ struct RowView {
 
 class ModelBuilder {
 public:
-  ModelBuilder(const ModelSource &source, mlir::MLIRContext &context);
+  // `tokens` as in buildModel.
+  ModelBuilder(const ModelSource &source, mlir::MLIRContext &context, int64_t tokens = 0);
   ~ModelBuilder();
 
   const ModelSource &source() const { return from; }
+  int64_t tokens() const { return wantedTokens; }
   bool failed() const { return hasError; }
   // Keeps `error` unless there is one already.
   void fail(llvm::Error error);
@@ -103,6 +105,7 @@ private:
   llvm::Error checkAllUsed() const;
 
   const ModelSource &from;
+  int64_t wantedTokens;
   mlir::OpBuilder builder;
   mlir::Location location;
   mlir::OwningOpRef<mlir::ModuleOp> module;

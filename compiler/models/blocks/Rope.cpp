@@ -110,8 +110,10 @@ private:
   }
 
   void longrope() {
-    divideBy("rope_factors_short.weight");
-    builder.markUsed("rope_factors_long.weight");
+    const char *lists[] = {"rope_factors_short.weight", "rope_factors_long.weight"};
+    bool isLong = builder.tokens() > ropeContext(builder, hyper);
+    divideBy(lists[isLong]);
+    builder.markUsed(lists[!isLong]);
     double original = originalContext(), factor = hyper.context / original;
     double grown = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
     magnitude = float(number("attn_factor", grown, 1e-3, 1e3));

@@ -25,12 +25,13 @@ struct RopeOptions {
 // The lm.rope_angles of this step, of rope.dimension_count values (the whole
 // head if the key is missing), with rope.freq_base, rope.scaling.* (linear,
 // yarn, longrope) and the divisors of the tensor rope_freqs.weight where
-// they are given.
+// they are given. Which of longrope's two lists of divisors applies is decided for
+// the whole model by the builder's tokens: keys of one text can't have both.
 mlir::Value ropeAngles(ModelBuilder &builder, const Hyper &hyper, const RopeOptions &options = {});
 
-// The tokens for which the model's angles are right: with longrope the length
-// that the model was first trained for if its context is longer, since the
-// factors of longer texts would spoil short ones.
+// The tokens that the model is best at if nobody asks for more: with longrope the
+// length that it was first trained for if its context is longer, since the factors
+// of longer texts spoil short ones.
 int64_t ropeContext(ModelBuilder &builder, const Hyper &hyper);
 
 } // namespace izhc

@@ -6,6 +6,7 @@
 #include "compiler/tokenizers/Tokenizers.h"
 #include "test/e2e/tokenizers/built_tokenizer.h"
 #include "test/unit/compiler/import/folder_files.h"
+#include "tools/izhc/ChangedText.h"
 
 namespace izhc::test {
 
@@ -15,7 +16,7 @@ public:
   explicit FolderTokenizer(FolderFiles &files) {
     files.add("config.json", R"({"bos_token_id": 1})");
     auto source = llvm::cantFail(files.open());
-    auto bytes = buildTokenizer(*source);
+    auto bytes = buildTokenizer(*source, tool::changeText);
     if (bytes)
       EXPECT_EQ(open(*bytes), "");
     else

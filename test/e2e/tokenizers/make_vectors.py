@@ -27,8 +27,16 @@ TEXTS = ["", " ", "  ", "\n", "a", " a", "a ", "the ferry", "  The  FERRY  ", "a
          " <s>  the fxX X  x", "§1 ¶«a»·¿ 粲粳", "!?!? (a) [b]{c}"]
 
 
-def write(name, files, encode):
-    vectors = {"files": files, "texts": TEXTS, "ids": [encode(text) for text in TEXTS]}
+# Characters of many kinds beside a word; texts that tokens of changed text are in.
+BESIDE = ["_", "-", "²", "Ⅳ", "ⓐ", "🄰", "\u0301", "\u0903", "\u20dd", "\u200d", "\u00ad", "٣", "漢", "‿", "½", "ª", "\ue000", "!", "\u3000", "▁", "é"]
+WORDS = [*TEXTS, *(f"{c}the{c}a the{c} {c}the" for c in BESIDE), "the the  the", "theferry ferrythe", "ferry the ferry", "ferrying ferry-ing",
+         "STRASSE straße Straße GROẞ groß", "CAFÉ cafe\u0301s café", "½ 1⁄2 a½b", "ﬁsh FISH ﬁshy ﬁ fi", "İI İIx i\u0307i", "꙰ꙮ ꙮx xꙮ ꙮ", "Ω Ω ω",
+         "\u1112\u1161\u11ab글 한글", "a▁b ▁ab ▁ a▁ ▁▁a", "x▁the▁x", "§ a§b", "quay q aq qa"]
+
+
+def write(name, files, encode, texts=None):
+    texts = texts or TEXTS
+    vectors = {"files": files, "texts": texts, "ids": [encode(text) for text in texts]}
     (HERE / "vectors" / f"{name}.json").write_text(json.dumps(vectors, ensure_ascii=True, separators=(",", ":")) + "\n")
 
 
@@ -80,47 +88,49 @@ def charsmap_of(model):
     return next(value for number, value in fields(spec) if number == 2)
 
 
-def json_model(name, tokenizer, trainer, added=()):
-    tokenizer.train_from_iterator(LINES, trainer)
+def json_model(name, tokenizer, trainer, added=(), texts=None, lines=()):
+    tokenizer.train_from_iterator([*LINES, *lines], trainer)
     tokenizer.add_special_tokens([token for token in added if token.special])
     tokenizer.add_tokens([token for token in added if not token.special])
-    write(name, {"tokenizer.json": tokenizer.to_str()}, lambda text: tokenizer.encode(text).ids)
+    write(name, {"tokenizer.json": tokenizer.to_str()}, lambda text: tokenizer.encode(text).ids, texts)
 
 
-def unigram(name, normalizer, pre_tokenizer):
+def unigram(name, normalizer, pre_tokenizer, added=(), texts=None):
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer
     special = ["<unk>", "<s>", "</s>"]
     json_model(name, tokenizer, trainers.UnigramTrainer(vocab_size=420, unk_token="<unk>", special_tokens=special,
-                                                        show_progress=False))
+                                                        show_progress=False), added, texts)
 
 
-def word_piece(name, **rules):
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+def word_piece(name, inside="##", added=(), texts=None, lines=(), **rules):
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", continuing_subword_prefix=inside))
     tokenizer.normalizer = normalizers.BertNormalizer(**rules)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    json_model(name, tokenizer, trainers.WordPieceTrainer(vocab_size=420, special_tokens=special, show_progress=False))
+    trainer = trainers.WordPieceTrainer(vocab_size=420, special_tokens=special, continuing_subword_prefix=inside,
+                                        show_progress=False)
+    json_model(name, tokenizer, trainer, added, texts, lines)
 
 
-def byte_level(name, normalizer, pre_tokenizer=None, added=()):
-    tokenizer = Tokenizer(models.BPE())
+def byte_level(name, normalizer, pre_tokenizer=None, added=(), texts=None, **options):
+    tokenizer = Tokenizer(models.BPE(**options))
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = pre_tokenizer or pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     json_model(name, tokenizer, trainers.BpeTrainer(vocab_size=320, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-                                                    show_progress=False), added)
+                                                    show_progress=False), added, texts)
 
 
-def characters(name, added):
+def characters(name, added, first=(), texts=None):
     """Characters with byte fallback, and a normalizer that puts spaces."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.normalizer = normalizers.Sequence([*first, normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
                                            decoders.Strip(" ", 1, 0)])
     special = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    json_model(name, tokenizer, trainers.BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False), added)
+    json_model(name, tokenizer, trainers.BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False), added, texts)
 
 
 def main():
@@ -149,6 +159,22 @@ def main():
              AddedToken("X x", normalized=True, lstrip=True, rstrip=True)]
     characters("characters-added", added)
     byte_level("bytes-added", normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()]), added=added)
+    # Whole words, and tokens that the normalizer changes; some are pieces of the model, some are not.
+    added = [AddedToken("the", single_word=True, normalized=False), AddedToken("§", special=True, normalized=False),
+             AddedToken("ferry", single_word=True, normalized=True, lstrip=True), AddedToken("ing", single_word=True),
+             AddedToken("ꙮ", single_word=True, normalized=True), AddedToken("Straße", normalized=True),
+             AddedToken("CAFÉ", normalized=True, single_word=True), AddedToken("½", normalized=True, rstrip=True),
+             AddedToken("ﬁsh", normalized=True), AddedToken("İI", normalized=True), AddedToken("Ω", normalized=True, special=True),
+             AddedToken("한글", normalized=True), AddedToken("q", single_word=True, normalized=True), AddedToken("the ferry")]
+    characters("characters-words", added, [normalizers.NFKC(), normalizers.Lowercase()], WORDS)
+    byte_level("bytes-words", normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]),
+               added=added, texts=WORDS, ignore_merges=True)
+    unigram("unigram-words", precompiled, spaces(), added, WORDS)
+    word_piece("words-added", added=added, texts=WORDS)
+    # A real U+2581 among the pieces, with and without a mark for the inside of words.
+    lines = ["▁the a▁b ▁▁ x▁y ▁ab"] * 20
+    word_piece("words-under", texts=WORDS, lines=lines)
+    word_piece("words-plain", inside="", texts=WORDS, lines=lines)
     byte_level("bytes-behind", None, pre_tokenizers.Sequence([
         pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
         pre_tokenizers.Digits(), pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")]))

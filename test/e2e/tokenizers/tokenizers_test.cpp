@@ -5,6 +5,7 @@
 #include "compiler/tokenizers/Tokenizers.h"
 #include "test/e2e/tokenizers/built_tokenizer.h"
 #include "test/unit/compiler/tokenizers/fake_source.h"
+#include "tools/izhc/ChangedText.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cstdlib>
@@ -17,7 +18,7 @@ namespace {
 class Both : public BuiltTokenizer {
 public:
   explicit Both(const ModelSource &source) {
-    std::string problem = open(cantFail(buildTokenizer(source)));
+    std::string problem = open(cantFail(buildTokenizer(source, tool::changeText)));
     if (!problem.empty()) {
       ADD_FAILURE() << problem;
       abort();
@@ -156,7 +157,7 @@ TEST(SharedVocabulariesTest, AskForAPreTokenizerWhereNoneIsNamed) {
   if (!shared())
     GTEST_SKIP() << "IZH_SHARED is not set";
   auto source = cantFail(openModel(std::string(shared()) + "/vocabs/gpt-neox.gguf"));
-  auto section = buildTokenizer(*source);
+  auto section = buildTokenizer(*source, tool::changeText);
   ASSERT_FALSE(bool(section));
   EXPECT_NE(toString(section.takeError()).find("--pre-tokenizer"), std::string::npos);
 }

@@ -87,6 +87,37 @@ TEST(RopeTest, DividesByTheTensorOfFactors) {
   EXPECT_TRUE(contains(buildText(source), "[1.000000e+00, 3.125000e-02]"));
 }
 
+// Trained for 512 tokens, first for 128. Cosines and sines grow by
+// sqrt(1 + ln(512 / 128) / ln(128)) = 1.13389 with either list.
+TEST(RopeTest, TakesTheFactorsOfTheLengthThatIsWanted) {
+  FakeSource source;
+  fillDecoder(source, "phi3");
+  for (const char *name : {"attn_q", "attn_k", "attn_v", "ffn_gate", "ffn_up"})
+    source.removeTensor(std::string("blk.0.") + name + ".weight");
+  source.addTensor("blk.0.attn_qkv.weight", {8, 16}, "f16");
+  source.addTensor("blk.0.ffn_up.weight", {8, 32}, "f16");
+  source.numbers["phi3.rope.freq_base"] = 16;
+  source.numbers["phi3.rope.scaling.original_context_length"] = 128;
+  source.strings["phi3.rope.scaling.type"] = "longrope";
+  const float few[] = {1, 2}, many[] = {4, 8};
+  source.addTensor("rope_factors_short.weight", {2}, "f32", few);
+  source.addTensor("rope_factors_long.weight", {2}, "f32", many);
+  const char *shortOnes = "[1.000000e+00, 1.250000e-01]",
+             *longOnes = "[2.500000e-01, 3.125000e-02]";
+  const std::pair<uint32_t, uint32_t> contexts[] = {
+      {0, 128}, {64, 64}, {128, 128}, {129, 129}, {512, 512}};
+  for (auto [tokens, context] : contexts) {
+    ModelFacts facts;
+    std::string text = buildText(source, &facts, tokens);
+    EXPECT_TRUE(contains(text, tokens > 128 ? longOnes : shortOnes)) << tokens;
+    EXPECT_TRUE(contains(text, "1.13389")) << tokens;
+    EXPECT_EQ(facts.context, context);
+    EXPECT_EQ(facts.longest, 512u);
+  }
+  EXPECT_TRUE(
+      contains(buildText(source, nullptr, 513), "--context=513 is more than the 512 tokens"));
+}
+
 TEST(RopeTest, TurnsAPartOfTheHead) {
   FakeSource source;
   fillDecoder(source, "llama");

@@ -120,9 +120,10 @@ inline void fillDecoder(FakeSource &source, const std::string &architecture) {
 }
 
 // The IR as text, or "error: " and the sentence.
-inline std::string buildText(const FakeSource &source, ModelFacts *facts = nullptr) {
+inline std::string buildText(const FakeSource &source, ModelFacts *facts = nullptr,
+                             uint32_t tokens = 0) {
   mlir::MLIRContext context;
-  llvm::Expected<Model> model = buildModel(source, context);
+  llvm::Expected<Model> model = buildModel(source, context, tokens);
   if (!model)
     return "error: " + llvm::toString(model.takeError());
   if (facts)
