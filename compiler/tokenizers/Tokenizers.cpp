@@ -240,7 +240,8 @@ llvm::Expected<SpecialTables> buildChangedSpecials(const ModelSource &source,
     entries.emplace_back(text, uint32_t(entries.size()));
     specials.ids.push_back(id);
   }
-  llvm::stable_sort(entries, llvm::less_first());
+  // Their numbers ascend: equal texts stay in order.
+  llvm::sort(entries);
   auto trie = buildFirstTrie(source, std::move(entries));
   if (!trie)
     return trie.takeError();
