@@ -95,6 +95,7 @@ llvm::Expected<ArtifactSizes> writeArtifact(llvm::StringRef path, const Artifact
     return error;
   if (llvm::Error error = streamWeights(input, *file, layout))
     return error;
+  layout.sourceHash = input.provenance.sourceHash();
   flatbuffers::DetachedBuffer root = buildRoot(input, layout);
   assert(root.size() == rootSize && "the root's size depends on its numbers");
   if (llvm::Error error = writeRootAndHeader(*file, fileLength, {root.data(), root.size()}))

@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -103,8 +104,14 @@ struct Facts {
   uint64_t parameters = 0;
 };
 
+// Digits of the hash of a source.
+constexpr size_t kSourceHashDigits = 32;
+
 struct Provenance {
-  std::string compiler, commandLine, source, sourceHash, recipe;
+  std::string compiler, commandLine, source, recipe;
+  // Asked for when all else is written, so that a file can be hashed while it
+  // is read.
+  std::function<std::string()> sourceHash;
 };
 
 struct Variant {

@@ -17,6 +17,7 @@ struct Layout {
   SectionPlace constants, tokenizer, gguf, weights;
   std::vector<uint64_t> weightHashes;   // one a weight
   std::vector<uint64_t> constantHashes; // one a constant
+  std::string sourceHash = std::string(kSourceHashDigits, '0');
 };
 
 // The flatbuffer. Its size doesn't depend on the numbers in `layout`, so that

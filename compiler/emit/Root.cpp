@@ -118,8 +118,7 @@ flatbuffers::DetachedBuffer buildRoot(const ArtifactInput &input, const Layout &
   auto weights = buildWeights(builder, input.plan, layout);
   auto provenance = fb::CreateProvenanceDirect(
       builder, input.provenance.compiler.c_str(), input.provenance.commandLine.c_str(),
-      input.provenance.source.c_str(), input.provenance.sourceHash.c_str(),
-      input.provenance.recipe.c_str());
+      input.provenance.source.c_str(), layout.sourceHash.c_str(), input.provenance.recipe.c_str());
   fb::Section weightsSection = section(layout.weights);
   fb::Section constantsSection = section(layout.constants);
   fb::Section tokenizerSection = section(layout.tokenizer);

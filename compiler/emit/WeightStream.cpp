@@ -1,23 +1,18 @@
 // Streaming of weights: tiles are packed straight from the mapped source into
-// a window, which is hashed, written and forgotten, together with the source's
+// pieces, which are hashed, written and forgotten, together with the source's
 // pages. So the resident memory doesn't grow with the model.
 
 #include "compiler/emit/WeightStream.h"
-#include "compiler/formats/PackedLayout.h"
+#include "compiler/emit/PackingThreads.h"
 #include "compiler/support/Error.h"
-#include "llvm/Support/MathExtras.h"
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
-#include <memory>
-#include <thread>
 #include <xxhash.h>
 
 namespace izhc::emit {
 namespace {
 
-constexpr uint64_t kWindowBytes = 4 << 20;
 // A single tile must fit into memory whatever the file says.
 constexpr uint64_t kMostTileBytes = 1 << 30;
 
@@ -28,101 +23,6 @@ HashState newHash() {
   XXH3_64bits_reset(state.get());
   return state;
 }
-
-uint64_t rowBytes(const Weight &weight) {
-  return weight.cols / weight.format->blockWeights * weight.format->blockBytes;
-}
-
-// One matrix on its way into the file.
-struct Job {
-  const Weight &weight;
-  PackedLayout layout;
-  const SourceTensor &source;
-  uint64_t tileBytes;
-  uint64_t tilesEach; // of one matrix
-  uint64_t tiles;
-  // Cleared by whichever thread meets a scale that is not a number.
-  mutable std::atomic<bool> finite{true};
-
-  Job(const Weight &weight, const SourceTensor &source)
-      : weight(weight), layout(*weight.format), source(source),
-        tileBytes(layout.tileBytes(weight.cols)),
-        tilesEach(llvm::divideCeil(weight.rows, PackedLayout::kTileRows)),
-        tiles(tilesEach * weight.count) {}
-
-  // All matrices counted through.
-  int64_t firstRow(uint64_t tile) const {
-    uint64_t inMatrix = tile % tilesEach * PackedLayout::kTileRows;
-    return tile / tilesEach * weight.rows + inMatrix;
-  }
-  int64_t rowsOf(uint64_t firstTile, uint64_t count) const {
-    return firstRow(firstTile + count) - firstRow(firstTile);
-  }
-
-  // Rows of the tensor from the first to the last that the tiles take.
-  std::pair<int64_t, int64_t> span(uint64_t firstTile, uint64_t count) const {
-    int64_t first = firstRow(firstTile), last = first + rowsOf(firstTile, count) - 1;
-    return {sourceRow(weight.view, first), sourceRow(weight.view, last) + 1};
-  }
-
-  // The rows of a tile, one behind the other: where they lie, or in `copy`.
-  const uint8_t *read(uint64_t tile, std::vector<uint8_t> &copy) const {
-    uint64_t bytes = rowBytes(weight);
-    int64_t rows = rowsOf(tile, 1);
-    auto [first, end] = span(tile, 1);
-    bool together = end - first == rows;
-    if (together && !source.reader)
-      return source.bytes.data() + first * bytes;
-    copy.resize(PackedLayout::kTileRows * bytes);
-    if (together) {
-      source.reader->read(first, rows, copy.data());
-      return copy.data();
-    }
-    for (int64_t i = 0; i < rows; ++i) {
-      uint64_t row = sourceRow(weight.view, firstRow(tile) + i);
-      if (source.reader)
-        source.reader->read(row, 1, copy.data() + i * bytes);
-      else
-        memcpy(copy.data() + i * bytes, source.bytes.data() + row * bytes, bytes);
-    }
-    return copy.data();
-  }
-
-  void pack(uint64_t firstTile, uint64_t count, uint8_t *out) const {
-    uint64_t bytes = rowBytes(weight);
-    std::vector<uint8_t> copy;
-    for (uint64_t tile = firstTile; tile < firstTile + count; ++tile) {
-      int64_t rows = rowsOf(tile, 1);
-      const uint8_t *from = read(tile, copy);
-      packTile(layout, from, rows, bytes, weight.cols, out);
-      if (!tileIsFinite(layout, out, weight.cols))
-        finite = false;
-      out += tileBytes;
-    }
-  }
-
-  void release(TensorSource &tensors, uint64_t firstTile, uint64_t count) const {
-    auto [first, end] = span(firstTile, count);
-    if (source.reader)
-      source.reader->release(first, end - first);
-    else
-      tensors.release(
-          source.bytes.slice(first * rowBytes(weight), (end - first) * rowBytes(weight)));
-  }
-
-  // The same, shared between threads.
-  void packShared(unsigned threads, uint64_t firstTile, uint64_t count, uint8_t *out) const {
-    uint64_t share = llvm::divideCeil(count, std::max(threads, 1u));
-    std::vector<std::thread> others;
-    for (uint64_t begin = share; begin < count; begin += share)
-      others.emplace_back([=, this] {
-        pack(firstTile + begin, std::min(share, count - begin), out + begin * tileBytes);
-      });
-    pack(firstTile, std::min(share, count), out);
-    for (std::thread &other : others)
-      other.join();
-  }
-};
 
 llvm::Error checkView(const Weight &weight, const SourceTensor &tensor) {
   const RowView &view = weight.view;
@@ -231,36 +131,39 @@ llvm::Error checkWeights(const ArtifactInput &input) {
 }
 
 llvm::Error streamWeights(const ArtifactInput &input, OutputFile &file, Layout &layout) {
-  HashState sectionHash = newHash();
-  uint64_t done = 0;
-  std::vector<uint8_t> window;
-  for (auto [index, weight] : llvm::enumerate(input.plan.weights)) {
+  llvm::ArrayRef<Weight> weights = input.plan.weights;
+  std::vector<SourceTensor> sources;
+  for (const Weight &weight : weights) {
     auto tensor = input.tensors.find(weight.name);
     if (!tensor)
       return tensor.takeError();
-    Job job(weight, *tensor);
-    if (llvm::Error error = writePadding(file, layout.weights.offset + done, weight.offset - done,
-                                         sectionHash.get()))
-      return error;
-    done = weight.offset;
-    HashState hash = newHash();
-    uint64_t tilesAtOnce = std::max<uint64_t>(kWindowBytes / job.tileBytes, 1);
-    for (uint64_t tile = 0; tile < job.tiles; tile += tilesAtOnce) {
-      uint64_t count = std::min(tilesAtOnce, job.tiles - tile);
-      window.resize(count * job.tileBytes);
-      job.packShared(input.threads, tile, count, window.data());
-      if (!job.finite)
-        return notFinite(input.tensors, weight.name, *tensor);
-      XXH3_64bits_update(hash.get(), window.data(), window.size());
-      XXH3_64bits_update(sectionHash.get(), window.data(), window.size());
-      if (llvm::Error error = file.write(layout.weights.offset + done, window))
+    sources.push_back(std::move(*tensor));
+  }
+  HashState sectionHash = newHash(), hash = newHash();
+  uint64_t done = 0;
+  PackingThreads packing(weights, sources, input.threads);
+  while (std::unique_ptr<PackedPiece> piece = packing.next()) {
+    const Weight &weight = weights[piece->weight];
+    const SourceTensor &source = sources[piece->weight];
+    if (!piece->finite)
+      return notFinite(input.tensors, weight.name, source);
+    if (piece->firstTile == 0) {
+      if (llvm::Error error = writePadding(file, layout.weights.offset + done, weight.offset - done,
+                                           sectionHash.get()))
         return error;
-      job.release(input.tensors, tile, count);
-      done += window.size();
-      if (input.progress)
-        input.progress(done, input.plan.weightsBytes);
+      done = weight.offset;
+      hash = newHash();
     }
-    layout.weightHashes[index] = XXH3_64bits_digest(hash.get());
+    const std::vector<uint8_t> &bytes = piece->bytes;
+    XXH3_64bits_update(hash.get(), bytes.data(), bytes.size());
+    XXH3_64bits_update(sectionHash.get(), bytes.data(), bytes.size());
+    if (llvm::Error error = file.write(layout.weights.offset + done, bytes))
+      return error;
+    WeightTiles(weight, source).release(input.tensors, piece->firstTile, piece->count);
+    done += bytes.size();
+    layout.weightHashes[piece->weight] = XXH3_64bits_digest(hash.get());
+    if (input.progress)
+      input.progress(done, input.plan.weightsBytes);
   }
   if (llvm::Error error = writePadding(file, layout.weights.offset + done,
                                        input.plan.weightsBytes - done, sectionHash.get()))

@@ -1,4 +1,4 @@
-// Packs a model's matrices into the weights section, a window at a time.
+// Packs a model's matrices into the weights section, a piece at a time.
 // Internal to compiler/emit.
 
 #pragma once
@@ -14,8 +14,8 @@ namespace izhc::emit {
 llvm::Error checkWeights(const ArtifactInput &input);
 
 // Writes all weights at layout.weights.offset and fills in their hashes and
-// the section's. Holds one window of packed bytes in memory and releases the
-// source behind it.
+// the section's. Holds a few pieces of packed bytes in memory and releases the
+// source behind them.
 llvm::Error streamWeights(const ArtifactInput &input, OutputFile &file, Layout &layout);
 
 // The bytes of the constants section; fills in the hashes.

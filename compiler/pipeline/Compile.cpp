@@ -125,7 +125,7 @@ private:
 
   llvm::Error buildVariants() {
     progress("generating code", kAfterPlan);
-    // Reads the whole file, so it runs beside the code generation.
+    // Reads the whole file, so it runs beside all that follows.
     hash = std::async(std::launch::async, [this] { return source->hash(); });
     KernelText text = options.printIrAfter == "kernels"    ? KernelText::Ir
                       : options.printIrAfter == "assembly" ? KernelText::Assembly
@@ -153,9 +153,8 @@ private:
     SourceTensors tensors(*source);
     emit::Provenance provenance = {
         options.compiler, options.commandLine,
-        llvm::sys::path::filename(llvm::StringRef(options.model).rtrim('/')).str(), hash.get(),
-        recipeText()};
-    lap("wait for the hash");
+        llvm::sys::path::filename(llvm::StringRef(options.model).rtrim('/')).str(), recipeText(),
+        [this] { return hash.get(); }};
     std::vector<uint8_t> gguf = exportTable();
     auto sizes = emit::writeArtifact(options.output,
                                      {report.plan, report.facts, provenance, variants,

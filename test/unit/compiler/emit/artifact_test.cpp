@@ -48,7 +48,8 @@ protected:
   std::string path = folder / "model.izh";
   emit::Plan plan;
   emit::Facts facts;
-  emit::Provenance provenance = {"izhc test", "izhc compile x", "x.gguf", "0123", "as stored"};
+  emit::Provenance provenance = {"izhc test", "izhc compile x", "x.gguf", "as stored",
+                                 [] { return std::string("0123456789abcdef0123456789abcdef"); }};
   std::vector<emit::Variant> variants;
   Bytes tokenizer = {9, 8, 7};
   MemoryTensors tensors;
@@ -156,7 +157,7 @@ TEST_F(ArtifactTest, KeepsCodeAndTokenizerByteByByte) {
 }
 
 TEST_F(ArtifactTest, PacksWeightsSoThatTheirBlocksComeBack) {
-  // The second one is larger than a window, the third has a padded tile.
+  // The second one is larger than a piece, the third has a padded tile.
   addWeight("a", "q8_0", 16, 64);
   addWeight("b", "f32", 300, 4096);
   addWeight("c", "q4_1", 37, 96);
@@ -240,6 +241,22 @@ TEST_F(ArtifactTest, IsTheSameForAnyNumberOfThreads) {
   ASSERT_FALSE(llvm::errorToBool(write(7).takeError()));
   readBack();
   EXPECT_EQ(one, file);
+}
+
+// A source can be hashed while its weights are packed.
+TEST_F(ArtifactTest, AsksForTheHashOfTheSourceBehindAllWeights) {
+  addWeight("a", "q8_0", 33, 64);
+  uint64_t releasedBefore = 0;
+  std::string hash(emit::kSourceHashDigits, '7');
+  provenance.sourceHash = [&] {
+    releasedBefore = tensors.released;
+    return hash;
+  };
+  ASSERT_FALSE(llvm::errorToBool(write().takeError()));
+  EXPECT_EQ(releasedBefore, tensors.tensors["a"].second.size());
+  const schema::Artifact *artifact = readBack();
+  ASSERT_TRUE(artifact);
+  EXPECT_EQ(artifact->provenance()->source_hash()->str(), hash);
 }
 
 TEST_F(ArtifactTest, WidensVectorsToFloat32) {
