@@ -41,23 +41,13 @@ izh_status no_writer(const Input& input, izh_error* error) {
               input.path);
 }
 
-// From here on the file is waited for.
-izh_status wait_for(Input* input, izh_error* error) {
-  const int flags = fcntl(input->file, F_GETFL);
-  if (flags < 0 || fcntl(input->file, F_SETFL, flags & ~O_NONBLOCK) != 0) {
-    return cannot_read(input->path, error);
-  }
-  input->opened = false;
-  return IZH_OK;
-}
-
 izh_status classify(Input* input, izh_error* error) {
   struct stat facts;
   if (fstat(input->file, &facts) != 0) return cannot_read(input->path, error);
   input->pipe = S_ISFIFO(facts.st_mode);
-  const bool terminal = isatty(input->file) == 1;
-  input->device = (S_ISCHR(facts.st_mode) || S_ISBLK(facts.st_mode)) && !terminal;
-  return terminal && input->opened ? wait_for(input, error) : IZH_OK;
+  const bool device = S_ISCHR(facts.st_mode) || S_ISBLK(facts.st_mode);
+  input->device = device && isatty(input->file) != 1;
+  return IZH_OK;
 }
 
 // Whether a writer was there and is gone: the pipe is empty, not idle.
@@ -66,36 +56,34 @@ bool was_written(const Input& input) {
   return poll(&state, 1, 0) == 1 && (state.revents & POLLHUP) != 0;
 }
 
-// Standard input may be one that doesn't wait by itself.
+// For what doesn't wait by itself: all that is opened here, and standard input
+// perhaps.
 bool wait_for_more(const Input& input) {
   pollfd state = {input.file, POLLIN, 0};
   return poll(&state, 1, -1) >= 0 || errno == EINTR;
 }
 
-izh_status read_all(Input* input, Array<char>* out, izh_error* error) {
+izh_status read_all(const Input& input, Array<char>* out, izh_error* error) {
   char piece[1 << 16];
   for (;;) {
-    const ssize_t count = read(input->file, piece, sizeof(piece));
+    const ssize_t count = read(input.file, piece, sizeof(piece));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN && input->opened) {
-      // A pipe has nothing yet only where somebody may write to it.
-      if (!input->pipe) return is_device(*input, error);
-      IZH_TRY(wait_for(input, error));
-      continue;
-    }
-    if (count < 0 && errno == EAGAIN && wait_for_more(*input)) continue;
-    if (count < 0) return cannot_read(input->path, error);
+    // A pipe has nothing yet only where somebody may write to it.
+    const bool later = count < 0 && errno == EAGAIN;
+    if (later && input.opened && input.device) return is_device(input, error);
+    if (later && wait_for_more(input)) continue;
+    if (count < 0) return cannot_read(input.path, error);
     if (count == 0) {
-      const bool idle = input->pipe && input->opened && out->empty() && !was_written(*input);
-      return idle ? no_writer(*input, error) : IZH_OK;
+      const bool idle = input.pipe && input.opened && out->empty() && !was_written(input);
+      return idle ? no_writer(input, error) : IZH_OK;
     }
-    if (input->device) return is_device(*input, error);
+    if (input.device) return is_device(input, error);
     if (!out->append(piece, static_cast<size_t>(count))) {
-      return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to read '%s'", input->path);
+      return fail(error, IZH_OUT_OF_MEMORY, "no memory is left to read '%s'", input.path);
     }
     if (out->size() > kMaxInputBytes) {
       return fail(error, IZH_LIMIT,
-                  "'%s' has more than %zu MiB, which is more than can be read at once", input->path,
+                  "'%s' has more than %zu MiB, which is more than can be read at once", input.path,
                   kMaxInputBytes >> 20);
     }
   }
@@ -111,7 +99,7 @@ izh_status read_input(const char* path, Array<char>* out, izh_error* error) {
   if (!standard) input.file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (input.file < 0) return cannot_read(path, error);
   izh_status status = classify(&input, error);
-  if (status == IZH_OK) status = read_all(&input, out, error);
+  if (status == IZH_OK) status = read_all(input, out, error);
   if (!standard) close(input.file);
   return status;
 }
