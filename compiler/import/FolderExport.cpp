@@ -52,8 +52,6 @@ ExportKey arrayOf(llvm::StringRef key, llvm::ArrayRef<Json> items) {
 
 std::vector<ExportKey> FolderModel::exportKeys() const {
   std::vector<ExportKey> list;
-  if (hasOwnForm)
-    return list;
   for (const std::string &key : keyOrder) {
     const Json *found = value(key);
     if (!found || found->isNull())

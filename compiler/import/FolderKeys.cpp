@@ -219,5 +219,3 @@ void FolderKeys::expect(llvm::StringRef path, llvm::StringRef given, llvm::Strin
       names(key) ? quote(key) + " in config.json has it" : "config.json has no " + quote(key);
   model.expectations.push_back({std::move(reason), given.str(), wanted.str(), present});
 }
-
-void FolderKeys::ownForm() { model.hasOwnForm = true; }

@@ -96,9 +96,6 @@ public:
   // Fails with a sentence about config.json: what `text` says of the value at
   // `path` and is to be done about it.
   void refuse(llvm::StringRef path, const llvm::Twine &text) const;
-  // What the folder holds is in an order that GGUF files don't have, so it can't
-  // be written as one.
-  void ownForm();
 
   const FolderSource &source() const;
   llvm::StringRef fileName() const;

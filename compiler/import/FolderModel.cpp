@@ -9,6 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Path.h"
 
+#include <cassert>
 #include <cmath>
 #include <cstring>
 
@@ -304,7 +305,7 @@ llvm::Error FolderModel::addGroup(llvm::StringRef name, Group &group) {
     return llvm::Error::success();
   }
   if (rule.change == Change::PlusOne || rule.change == Change::NegativeExp)
-    return addChanged(name, first, rule.change);
+    return addChanged(name, first, rule);
   if (!stacked && rule.change == Change::None && !rule.rows && !rule.cols && !rule.split) {
     addTensor(name, first);
     return llvm::Error::success();
@@ -323,7 +324,23 @@ llvm::Error FolderModel::addGroup(llvm::StringRef name, Group &group) {
   return addRows(name, group);
 }
 
-llvm::Error FolderModel::addChanged(llvm::StringRef name, const TensorInfo &tensor, Change change) {
+llvm::Error FolderModel::orderOf(const TensorInfo &tensor, Order order, int64_t count,
+                                 std::vector<int64_t> &indices) const {
+  if (!order)
+    return llvm::Error::success();
+  auto found = order(*source, count);
+  if (!found)
+    return found.takeError();
+  if (found->empty() ||
+      llvm::any_of(*found, [&](int64_t index) { return index < 0 || index >= count; }))
+    return makeError("{0}: the tensor {1} has {2} rows or columns, which don't fit config.json",
+                     fileName(), quote(tensor.name), count);
+  indices = std::move(*found);
+  return llvm::Error::success();
+}
+
+llvm::Error FolderModel::addChanged(llvm::StringRef name, const TensorInfo &tensor,
+                                    const TensorRule &rule) {
   if (tensor.elements() > kMostChanged)
     return makeError("{0}: the tensor {1} has {2} values, expected at most {3}", fileName(),
                      quote(tensor.name), tensor.elements(), kMostChanged);
@@ -333,7 +350,16 @@ llvm::Error FolderModel::addChanged(llvm::StringRef name, const TensorInfo &tens
   const FormatSpec &format = *tensor.format;
   decodeBlocks(format, raw.data(), floats->size() / format.blockWeights, floats->data());
   for (float &value : *floats)
-    value = change == Change::PlusOne ? 1.0f + value : -std::exp(value);
+    value = rule.change == Change::PlusOne ? 1.0f + value : -std::exp(value);
+  std::vector<int64_t> order;
+  if (llvm::Error error = orderOf(tensor, rule.cols, tensor.cols(), order))
+    return error;
+  if (!order.empty()) {
+    assert(int64_t(order.size()) == tensor.cols() && "rules move values of these and drop none");
+    std::vector<float> stored = *floats;
+    for (size_t i = 0, cols = order.size(); i < stored.size(); ++i)
+      (*floats)[i] = stored[i / cols * cols + size_t(order[i % cols])];
+  }
   TensorInfo info = tensor;
   info.format = findFormat("f32");
   info.ggufType = info.format->ggufType;
@@ -370,22 +396,9 @@ llvm::Error FolderModel::addRows(llvm::StringRef name, const Group &group) {
   }
   stack.transpose = rule.change == Change::Transpose;
   int64_t rows = stack.ourRows(), cols = stack.ourCols();
-  auto take = [&](Order order, int64_t count, std::vector<int64_t> &out) -> llvm::Error {
-    if (!order)
-      return llvm::Error::success();
-    auto indices = order(*source, count);
-    if (!indices)
-      return indices.takeError();
-    if (indices->empty() ||
-        llvm::any_of(*indices, [&](int64_t index) { return index < 0 || index >= count; }))
-      return makeError("{0}: the tensor {1} has {2} rows or columns, which don't fit config.json",
-                       fileName(), quote(first.name), count);
-    out = std::move(*indices);
-    return llvm::Error::success();
-  };
-  if (llvm::Error error = take(rule.rows, rows, stack.rowOrder))
+  if (llvm::Error error = orderOf(first, rule.rows, rows, stack.rowOrder))
     return error;
-  if (llvm::Error error = take(rule.cols, cols, stack.colOrder))
+  if (llvm::Error error = orderOf(first, rule.cols, cols, stack.colOrder))
     return error;
   TensorInfo info = first;
   info.data = nullptr;

@@ -57,7 +57,10 @@ private:
   bool match(llvm::ArrayRef<TensorRule> rules, llvm::StringRef name, const TensorInfo &tensor);
   llvm::Error checkExpectations() const;
   llvm::Error addGroup(llvm::StringRef name, Group &group);
-  llvm::Error addChanged(llvm::StringRef name, const TensorInfo &tensor, Change change);
+  llvm::Error addChanged(llvm::StringRef name, const TensorInfo &tensor, const TensorRule &rule);
+  // The indices that `order` gives; empty: all in order.
+  llvm::Error orderOf(const TensorInfo &tensor, Order order, int64_t count,
+                      std::vector<int64_t> &indices) const;
   llvm::Error addRows(llvm::StringRef name, const Group &group);
   void addTensor(llvm::StringRef name, TensorInfo info);
   llvm::StringRef keep(std::string text);
@@ -75,7 +78,6 @@ private:
   llvm::StringMap<size_t> groupOf;
   // Those that are computed, and those that predict further tokens.
   int64_t layers = INT64_MAX, guesses = 0;
-  bool hasOwnForm = false;
   std::vector<Expectation> expectations;
   std::vector<std::unique_ptr<std::string>> texts;
   std::vector<std::unique_ptr<std::vector<float>>> values;

@@ -8,13 +8,9 @@
 
 namespace izhc::models {
 
-static constexpr llvm::StringLiteral kGrouped("ssm.grouped");
-
 static mlir::Value build(ModelBuilder &builder, llvm::StringRef architecture, ModelFacts &facts) {
   return decoder(builder, architecture, facts, [&](const Hyper &hyper) {
-    bool grouped = builder.unwrap<bool>(
-        builder.source().getBoolOr(hyper.prefix + kGrouped.str(), false), false);
-    DecoderStyle style = deltaDecoder(builder, hyper, /*tiled=*/!grouped);
+    DecoderStyle style = deltaDecoder(builder, hyper, /*tiled=*/true);
     style.routing = Routing();
     return style;
   });
@@ -49,14 +45,13 @@ static llvm::ArrayRef<TensorRule> others() {
 
 static void keys(FolderKeys &keys) {
   deltaKeys(keys);
+  ropeSectionKeys(keys);
   expertKeys(keys);
-  keys.set(kGrouped, Json::of(true));
-  keys.ownForm();
 }
 
 static constexpr llvm::StringRef kNames[] = {"qwen35moe"};
 static constexpr llvm::StringRef kTypes[] = {"qwen3_5_moe_text", "qwen3_5_moe"};
-static const FolderMap kFolder = {kTypes, "qwen35moe", deltaTensors(), others, keys};
+static const FolderMap kFolder = {kTypes, "qwen35moe", tiledDeltaTensors(), others, keys};
 extern const ModelSpec kQwen35Moe;
 const ModelSpec kQwen35Moe = {kNames, build, &kFolder};
 

@@ -24,7 +24,7 @@ static void keys(FolderKeys &keys) {
 
 static constexpr llvm::StringRef kNames[] = {"qwen3next"};
 static constexpr llvm::StringRef kTypes[] = {"qwen3_next"};
-static const FolderMap kFolder = {kTypes, "qwen3next", deltaTensors(), mixtureTensors, keys};
+static const FolderMap kFolder = {kTypes, "qwen3next", groupedDeltaTensors(), mixtureTensors, keys};
 extern const ModelSpec kQwen3Next;
 const ModelSpec kQwen3Next = {kNames, build, &kFolder};
 

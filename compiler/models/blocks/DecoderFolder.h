@@ -39,6 +39,10 @@ void preScaleKey(FolderKeys &keys, llvm::StringRef ours);
 // old folders rope_scaling has them. What can't be applied is refused.
 void ropeKeys(FolderKeys &keys, llvm::StringRef at = "rope_parameters");
 
+// rope.dimension_sections: how many frequencies turn by each kind of position. For
+// text all of these are equal, but GGUF files have to say it.
+void ropeSectionKeys(FolderKeys &keys);
+
 // Refuses rope_parameters without those of layers that see all tokens and of
 // layers that have a window.
 void ropeKindKeys(FolderKeys &keys);

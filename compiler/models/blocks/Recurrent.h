@@ -25,10 +25,11 @@ std::vector<bool> recurrentLayers(ModelBuilder &builder, const Hyper &hyper);
 // The keys of both, from a folder's.
 void deltaKeys(FolderKeys &keys);
 
-// What published folders call the norms and the tensors of such layers: four
-// projections, or two that hold queries, keys, values and gates (shares and
-// decays) of one key head after the other.
-llvm::ArrayRef<TensorRule> deltaTensors();
+// What published folders call the norms and the tensors of such layers. Grouped: two
+// projections that hold queries, keys, values and gates (shares and decays) of one
+// key head after the other. Tiled: four, whose value heads are put in that order.
+llvm::ArrayRef<TensorRule> groupedDeltaTensors();
+llvm::ArrayRef<TensorRule> tiledDeltaTensors();
 
 // Reads ssm.group_count, ssm.state_size, ssm.time_step_rank, ssm.inner_size and
 // ssm.conv_kernel.

@@ -182,6 +182,18 @@ void ropeKindKeys(FolderKeys &keys) {
       keys.refuse(kind, "is missing, which this architecture needs beside the other kind's");
 }
 
+void ropeSectionKeys(FolderKeys &keys) {
+  constexpr llvm::StringLiteral where("rope_parameters.mrope_section|rope_scaling.mrope_section");
+  std::vector<int64_t> sections = keys.counts(where);
+  if (sections.empty())
+    sections = {11, 11, 10};
+  if (sections.size() > 4)
+    return keys.refuse("rope_parameters.mrope_section",
+                       "has " + llvm::Twine(sections.size()) + " entries, expected at most 4");
+  sections.resize(4);
+  keys.set("rope.dimension_sections", sections, where);
+}
+
 void ropeKeys(FolderKeys &keys, llvm::StringRef where) { RopeFolder(keys, where).apply(); }
 
 void ropeBaseKey(FolderKeys &keys, llvm::StringRef ours, llvm::StringRef at, llvm::StringRef old) {

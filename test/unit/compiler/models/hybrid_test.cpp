@@ -3,6 +3,7 @@
 #include "test/unit/compiler/import/folder_files.h"
 #include "test/unit/compiler/models/fake_source.h"
 
+#include <cmath>
 #include <gmock/gmock.h>
 
 namespace izhc::test {
@@ -11,12 +12,13 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// 2 key heads of 2 values, 4 value heads of 1.
-std::string config(const std::string &type) {
+// 2 key heads, of 2 values if nothing else is said, 4 value heads of 1.
+std::string config(const std::string &type, int keyDim = 2, int valueDim = 1) {
   return "{\"model_type\": \"" + type +
          R"(", "hidden_size": 2, "num_attention_heads": 1, "head_dim": 4, "num_hidden_layers": 1,
-             "linear_num_key_heads": 2, "linear_key_head_dim": 2, "linear_num_value_heads": 4,
-             "linear_value_head_dim": 1, "num_experts": 2})";
+             "linear_num_key_heads": 2, "linear_num_value_heads": 4, "num_experts": 2,
+             "linear_key_head_dim": )" +
+         std::to_string(keyDim) + R"(, "linear_value_head_dim": )" + std::to_string(valueDim) + "}";
 }
 
 // Rows of two values: twice their number.
@@ -32,6 +34,10 @@ std::vector<float> rowsOf(const ModelSource &model, llvm::StringRef name) {
   for (size_t i = 0; i < values.size(); i += 2)
     rows.push_back(values[i]);
   return rows;
+}
+
+std::vector<float> valuesOf(const ModelSource &model, llvm::StringRef name) {
+  return floatsOf(*model.findTensor(name));
 }
 
 llvm::Expected<std::unique_ptr<ModelSource>> present(const std::string &config,
@@ -61,6 +67,34 @@ TEST(Qwen3NextTest, RefusesRowsThatDontFitConfigJson) {
   ASSERT_FALSE(bool(model));
   EXPECT_THAT(llvm::toString(model.takeError()),
               HasSubstr("need 16 rows of in_proj_qkvz.weight, but it has 14"));
+}
+
+// Two key heads of 3 values, each with two value heads of 2: heads 0 and 1 belong to
+// the first. GGUF files have 0, 2, 1, 3.
+TEST(Qwen35Test, PutsValueHeadsInTheOrderOfGgufFiles) {
+  SafetensorsWriter weights;
+  const std::string layer = "model.layers.0.linear_attn.";
+  std::vector<float> heads = {0, 1, 2, 3};
+  weights.floats(layer + "in_proj_qkv.weight", "[20, 2]", numbered(20));
+  weights.floats(layer + "in_proj_z.weight", "[8, 2]", numbered(8));
+  weights.floats(layer + "in_proj_a.weight", "[4, 2]", numbered(4));
+  weights.floats(layer + "in_proj_b.weight", "[4, 2]", numbered(4));
+  weights.floats(layer + "conv1d.weight", "[20, 1, 2]", numbered(20));
+  weights.floats(layer + "out_proj.weight", "[1, 8]", {0, 1, 2, 3, 4, 5, 6, 7});
+  weights.floats(layer + "A_log", "[4]", heads);
+  weights.floats(layer + "dt_bias", "[4]", heads);
+  auto model = present(config("qwen3_5_text", 3, 2), weights);
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  auto mixed = ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 14, 15, 18, 19);
+  EXPECT_THAT(rowsOf(**model, "blk.0.attn_qkv.weight"), mixed);
+  EXPECT_THAT(rowsOf(**model, "blk.0.ssm_conv1d.weight"), mixed);
+  EXPECT_THAT(rowsOf(**model, "blk.0.attn_gate.weight"), ElementsAre(0, 1, 4, 5, 2, 3, 6, 7));
+  EXPECT_THAT(rowsOf(**model, "blk.0.ssm_alpha.weight"), ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(rowsOf(**model, "blk.0.ssm_beta.weight"), ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(valuesOf(**model, "blk.0.ssm_out.weight"), ElementsAre(0, 1, 4, 5, 2, 3, 6, 7));
+  EXPECT_THAT(valuesOf(**model, "blk.0.ssm_dt.bias"), ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(valuesOf(**model, "blk.0.ssm_a"),
+              ElementsAre(-1, -std::exp(2.0f), -std::exp(1.0f), -std::exp(3.0f)));
 }
 
 TEST(Qwen35MoeTest, TakesGatesAndUpsOfAllExpertsApart) {
