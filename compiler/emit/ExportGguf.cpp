@@ -182,9 +182,10 @@ llvm::Error exportGguf(const schema::Artifact &artifact, llvm::ArrayRef<uint8_t>
                        llvm::StringRef path) {
   const schema::Section *section = artifact.gguf_section();
   if (!section || section->size() == 0)
-    return makeError("the artifact does not say what a GGUF file says of its model: it was made by "
-                     "an older izhc, or from a folder whose tensors or tokenizer GGUF files have "
-                     "in another form; compile a GGUF file of the model");
+    return makeError(
+        "the artifact does not say what a GGUF file says of its model: it was made by "
+        "an older izhc, or from a folder whose tokenizer GGUF files can't have; compile "
+        "a GGUF file of the model");
   if (section->offset() > file.size() || section->size() > file.size() - section->offset())
     return makeError("the table for export lies outside of the file");
   llvm::ArrayRef<uint8_t> bytes = file.slice(section->offset(), section->size());

@@ -9,6 +9,7 @@ using namespace izhc;
 namespace {
 
 enum Type : uint32_t {
+  Uint8 = 0,
   Uint32 = 4,
   Int32 = 5,
   Float32 = 6,
@@ -72,6 +73,10 @@ ExportKey izhc::exportNumbers(llvm::StringRef name, llvm::ArrayRef<int32_t> valu
 
 ExportKey izhc::exportFloats(llvm::StringRef name, llvm::ArrayRef<float> values) {
   return Writer(name).array(Float32, values);
+}
+
+ExportKey izhc::exportBytes(llvm::StringRef name, llvm::ArrayRef<uint8_t> values) {
+  return Writer(name).array(Uint8, values);
 }
 
 ExportKey izhc::exportFlags(llvm::StringRef name, llvm::ArrayRef<bool> values) {

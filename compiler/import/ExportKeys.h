@@ -14,6 +14,7 @@ ExportKey exportText(llvm::StringRef name, llvm::StringRef value);
 ExportKey exportTexts(llvm::StringRef name, llvm::ArrayRef<std::string> values);
 ExportKey exportNumbers(llvm::StringRef name, llvm::ArrayRef<int32_t> values);
 ExportKey exportFloats(llvm::StringRef name, llvm::ArrayRef<float> values);
+ExportKey exportBytes(llvm::StringRef name, llvm::ArrayRef<uint8_t> values);
 ExportKey exportFlags(llvm::StringRef name, llvm::ArrayRef<bool> values);
 
 } // namespace izhc

@@ -176,9 +176,13 @@ private:
     std::vector<ExportKey> keys;
     // A folder has its tokenizer in files beside.
     if (source->companion("config.json")) {
-      keys = tokenizerKeys(options.tokenizer, report.facts.chatTemplate);
-      if (keys.empty())
+      auto made = tokenizerKeys(options.tokenizer, report.facts.chatTemplate);
+      if (!made) {
+        // Export says why.
+        llvm::consumeError(made.takeError());
         return {};
+      }
+      keys = std::move(*made);
     }
     return emit::buildExportTable(*source, report.plan, keys);
   }

@@ -6,9 +6,10 @@
 
 namespace izhc {
 
-// The keys tokenizer.*. Empty where GGUF has no words for this tokenizer: a
-// pattern without a name, or a kind that decoders don't use there. `section` was
-// made by buildTokenizer; empty: a model without a tokenizer.
-std::vector<ExportKey> tokenizerKeys(llvm::ArrayRef<uint8_t> section, llvm::StringRef chatTemplate);
+// The keys tokenizer.*. Fails with the end of a sentence about the tokenizer where
+// GGUF has no words for it. `section` was made by buildTokenizer; empty: a model
+// without a tokenizer.
+llvm::Expected<std::vector<ExportKey>> tokenizerKeys(llvm::ArrayRef<uint8_t> section,
+                                                     llvm::StringRef chatTemplate);
 
 } // namespace izhc

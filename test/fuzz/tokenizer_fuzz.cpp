@@ -11,6 +11,7 @@
 
 #include "llvm/Support/FormatVariadic.h"
 #include <cstring>
+#include <iterator>
 
 using namespace izhc;
 using namespace izhc::test;
@@ -30,7 +31,7 @@ static void encode(const std::vector<uint8_t> &bytes, bool trusted = true) {
     check(!trusted || strstr(error.message, "pattern") != nullptr);
     return;
   }
-  const char text[] = "a ab  11 \xc3\xa4\xff<|end|> \xe2\x96\x81 b";
+  const char text[] = "a ab  11 \xc3\xa4\xff<|end|> \xe2\x96\x81 b \xc3\x84_x x 1a\xe2\x96\x81";
   izh::Array<int32_t> ids;
   izh::Array<char> out;
   if (tokenizer->encode(text, sizeof(text) - 1, {true, true}, &ids, &error) == IZH_OK)
@@ -52,8 +53,9 @@ static std::vector<uint8_t> buildSeed(size_t index) {
 // three bytes of input each: where, and by what.
 static void damageSection(size_t index, const uint8_t *data, size_t size) {
   static const std::vector<uint8_t> good[] = {buildSeed(0), buildSeed(1), buildSeed(2),
-                                              buildSeed(3)};
-  std::vector<uint8_t> bytes = good[index];
+                                              buildSeed(3), buildSeed(4), buildSeed(5),
+                                              buildSeed(6)};
+  std::vector<uint8_t> bytes = good[index % std::size(good)];
   for (; size >= 3; data += 3, size -= 3)
     bytes[(data[0] | data[1] << 8) * 7919u % bytes.size()] = data[2];
   encode(bytes, /*trusted=*/false);
@@ -61,7 +63,7 @@ static void damageSection(size_t index, const uint8_t *data, size_t size) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size != 0 && (data[0] & 3) == 2) {
-    damageSection(data[0] >> 2 & 3, data + 1, size - 1);
+    damageSection(data[0] >> 2 & 7, data + 1, size - 1);
     return 0;
   }
   static constexpr char kConfig[] = R"({"bos_token_id": 1, "eos_token_id": [2, 3]})";
@@ -109,7 +111,27 @@ std::vector<std::vector<uint8_t>> fuzzSeeds() {
         "post_processor": {"type": "BertProcessing", "sep": ["[CLS]", 1], "cls": ["[CLS]", 1]},
         "decoder": {"type": "WordPiece", "prefix": "##"}, "model": {"type": "WordPiece", "unk_token": "[UNK]",
         "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "[CLS]": 1,
-        "a": 2, "##b": 3, "11": 4, "▁": 5, "##ab": 6}}})"};
+        "a": 2, "##b": 3, "11": 4, "▁": 5, "##ab": 6}}})",
+      // Whole words, blanks beside tokens, tokens that the normalizer changes or that
+      // are pieces too, and steps behind ByteLevel.
+      R"(0{"added_tokens": [{"id": 9, "content": "Ä", "normalized": true, "single_word": true},
+        {"id": 10, "content": "x", "single_word": true, "lstrip": true}, {"id": 11, "content": "<|end|>",
+        "special": true, "rstrip": true}, {"id": 2, "content": "ab", "normalized": true}],
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKD"}, {"type": "Lowercase"}]},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Punctuation", "behavior": "Contiguous"},
+        {"type": "ByteLevel", "add_prefix_space": false}, {"type": "Digits"}, {"type": "Split", "pattern":
+        {"Regex": "[0-9][0-9]"}, "behavior": "Isolated"}]}, "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE",
+        "ignore_merges": true, "vocab": {"a": 0, "b": 1, "ab": 2, "1": 3, "11": 4, "Ã": 5, "¤": 6, "Ġ": 7},
+        "merges": ["a b", ["1", "1"]]}})",
+      R"(0{"added_tokens": [{"id": 4, "content": "Ä", "normalized": true}, {"id": 5, "content": "x",
+        "single_word": true, "normalized": true}, {"id": 2, "content": "a", "single_word": true}],
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "Prepend", "prepend": "▁"},
+        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]}, "model": {"type": "BPE",
+        "unk_token": "<unk>", "vocab": {"<unk>": 0, "▁": 1, "a": 2, "▁a": 3}, "merges": ["▁ a"]}})",
+      R"(0{"added_tokens": [{"id": 0, "content": "[UNK]", "special": true}, {"id": 2, "content": "a",
+        "single_word": true}], "normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "WordPiece", "prefix": ""}, "model": {"type": "WordPiece", "unk_token": "[UNK]",
+        "continuing_subword_prefix": "", "vocab": {"[UNK]": 0, "▁": 1, "a": 2, "▁a": 3, "1": 4, "11": 5}}})"};
   std::string bytes;
   for (unsigned byte = 0; byte < 256; ++byte)
     bytes += llvm::formatv("{0}[\"<0x{1:X-2}>\", -9]", byte ? ", " : "", byte).str();
@@ -131,7 +153,7 @@ std::vector<std::vector<uint8_t>> fuzzSeeds() {
                           0,    0x61, 0x0d, 0, 0,    0,  0,    0,  0x80, 'b', 0, 0x18, 1, 0x20, 1};
   unigram.insert(unigram.end(), std::begin(rest), std::end(rest));
   seeds.push_back(std::move(unigram));
-  for (uint8_t which = 0; which < 4; ++which)
+  for (uint8_t which = 0; which < std::size(jsons); ++which)
     seeds.push_back({uint8_t('2' + 4 * which), 40, 0, 1, 90, 1, 255, 200, 3, 7});
   return seeds;
 }
