@@ -93,7 +93,8 @@ generateCode(mlir::ModuleOp module, llvm::ArrayRef<std::string> kernels,
     jobs.push_back(std::make_unique<Job>(*target, kernels, text));
   std::mutex mutex;
   llvm::DefaultThreadPool pool(llvm::hardware_concurrency(threads));
-  for (auto [job, target] : llvm::zip_equal(jobs, targets))
+  // Those with the widest registers, which stand last, take longest.
+  for (auto [job, target] : llvm::reverse(llvm::zip_equal(jobs, targets)))
     pool.async([&, job = job.get(), target = target] {
       job->run(*bytecode);
       std::lock_guard<std::mutex> lock(mutex);

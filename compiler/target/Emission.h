@@ -14,7 +14,8 @@ struct MachineCode {
   std::string features; // "+avx2,+fma"
   std::string tune;     // the processor to schedule for
   unsigned vectorBits;  // widest vector registers that code should use
-  bool unroll = false;  // whether LLVM may unroll loops
+  // Whether LLVM may unroll loops and rewrite what their addresses are made of.
+  bool changeLoops = false;
 };
 
 // Adds the conversions of scf, vector, arith, math and func to the LLVM
