@@ -20,6 +20,12 @@ NAMES = {
     "per_layer_token_embd": "model.embed_tokens_per_layer", "per_layer_proj_norm": "model.per_layer_projection_norm",
     "per_layer_model_proj": "model.per_layer_model_projection",
 }
+# Of linear attention.
+DELTA = {
+    "attn_qkv.weight": "in_proj_qkv.weight", "attn_gate.weight": "in_proj_z.weight", "ssm_beta.weight": "in_proj_b.weight",
+    "ssm_alpha.weight": "in_proj_a.weight", "ssm_conv1d.weight": "conv1d.weight", "ssm_a": "A_log",
+    "ssm_dt.bias": "dt_bias", "ssm_norm.weight": "norm.weight", "ssm_out.weight": "out_proj.weight",
+}
 # Where norms stand on both sides of the feed-forward part.
 BEFORE = {"ffn_norm": "pre_feedforward_layernorm"}
 TYPES = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
@@ -32,10 +38,12 @@ KEYS = {
 
 
 # Whose norms are stored as the difference from 1.
-FROM_ONE = ("gemma2", "gemma3")
+FROM_ONE = ("gemma2", "gemma3", "qwen35")
 
 
 def published(name, arch):
+    if name.split(".", 2)[-1] in DELTA and arch == "qwen35":
+        return f"model.layers.{name.split('.')[1]}.linear_attn." + DELTA[name.split(".", 2)[-1]]
     *layer, part, kind = name.split(".")
     if part == "layer_output_scale":
         return f"model.layers.{layer[1]}.layer_scalar"
@@ -80,6 +88,33 @@ def gemma4_keys(facts):
             "hidden_size_per_layer_input": fact("embedding_length_per_layer_input")}
 
 
+def delta_keys(facts):
+    fact = lambda name: facts["qwen35." + name]
+    heads, interval = fact("ssm.time_step_rank"), fact("full_attention_interval")
+    return {"linear_num_key_heads": fact("ssm.group_count"), "linear_key_head_dim": fact("ssm.state_size"),
+            "linear_num_value_heads": heads, "linear_value_head_dim": fact("ssm.inner_size") // heads,
+            "linear_conv_kernel_dim": fact("ssm.conv_kernel"), "partial_rotary_factor": 1.0,
+            "layer_types": ["full_attention" if i % interval == interval - 1 else "linear_attention"
+                            for i in range(fact("block_count"))]}
+
+
+def delta_values(name, data, shape, config):
+    """Value heads that share a key head side by side, and decays as logarithms."""
+    keys, values, size = (config["linear_" + part] for part in ("num_key_heads", "num_value_heads", "value_head_dim"))
+    part = name.split(".", 2)[-1]
+    if part == "ssm_a":
+        data = np.log(-np.frombuffer(data, "<f4")).tobytes()
+    across = part == "ssm_out.weight"
+    count = shape[-1] if across else shape[0]
+    size = {"ssm_beta.weight": 1, "ssm_alpha.weight": 1, "ssm_a": 1, "ssm_dt.bias": 1}.get(part, size)
+    before = count - values * size
+    # Head h of the file has the key head h modulo their number.
+    heads = sorted(range(values), key=lambda head: (head % keys, head // keys))
+    order = [*range(before), *(before + head * size + i for head in heads for i in range(size))]
+    rows = np.frombuffer(data, np.uint8).reshape((shape[0], count, -1) if across else (count, -1))
+    return rows[:, order].tobytes() if across else rows[order].tobytes()
+
+
 def halves(tensor, heads):
     """Rows of each head from the order of pairs to that of two halves."""
     rows = np.frombuffer(tensor.data, np.uint8).reshape(heads, -1, 2, len(tensor.data) // tensor.shape[0])
@@ -119,6 +154,8 @@ def make(path, folder, kind):
     if "near" in TRAITS[arch]:
         config = {name: value for name, value in config.items() if name not in ("hidden_act", "rope_theta")}
         config |= window_keys(path, facts, arch)
+    if arch == "qwen35":
+        config |= delta_keys(facts)
     (folder / "config.json").write_text(json.dumps(config))
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
     stored = {}
@@ -127,7 +164,9 @@ def make(path, folder, kind):
             continue
         turned = heads.get(name.split(".")[-2]) if arch == "llama" else None
         data = halves(tensor, turned) if turned else bytes(tensor.data)
-        if arch in FROM_ONE and name.endswith("norm.weight"):
+        if arch == "qwen35" and name.split(".", 2)[-1] in DELTA and "norm" not in name:
+            data = delta_values(name, data, tensor.shape, config)
+        elif arch in FROM_ONE and name.endswith("norm.weight") and "ssm_norm" not in name:
             data = (np.frombuffer(data, "<f4") - 1).tobytes()
         stored[published(name, arch)] = (tensor.kind, list(tensor.shape), data)
     names, index = sorted(stored), {}

@@ -40,11 +40,11 @@ def model_file(tools, *options):
     return path
 
 
-def folder(tools, arch, *options):
+def folder(tools, arch, *options, kind=None):
     """A folder gives the logits and the ids of the GGUF that it was made from."""
     path = model_file(tools, f"--arch={arch}", *options)
     made = tools.work / f"folder-{arch}-1.5"
-    make_folder.make(path, made, arch)
+    make_folder.make(path, made, kind or arch)
     artifact = tools.compile(made, "folder.izh", "--target=reference,native", "--exact")
     model = Model(path)
     ids = ids_of(40, len(model.weights["token_embd.weight"]))
@@ -251,6 +251,10 @@ def missing_parts(tools):
     expect("warning" not in compiled(path), "a warning about a whole model")
     said = compiled(plain)
     expect("no chat template" in said and "1 variant\n" in said, said)
+    for template, problem in (("{% for m in messages %}", "ends inside of a block"), ("{{ messages | unheard }}", "no filter 'unheard'")):
+        make_gguf.make([str(plain), "--template", template])
+        said = compiled(plain)
+        expect("makes no prompt of a message 'Hello'" in said and problem in said, said)
     made = tools.work / "mute"
     make_folder.make(path, made, "llama")
     for name in ("tokenizer.json", "tokenizer.model"):
@@ -357,6 +361,7 @@ def run(suite, tools):
     small = ["--layers=4", "--width=128", "--ffn=256", "--head-size=32"]
     for arch in ("gemma2", "gemma3", "gemma4", "exaone4", "seed_oss"):
         suite.run(f"folder {arch}", folder, tools, arch, *small)
+    suite.run("folder qwen35", folder, tools, "qwen35", *small, kind="qwen3_5_text")
     suite.run("folder gemma3, told in part", told_in_part, tools)
     suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
     for name, function in (("render", render), ("chat", chat), ("chat commands", commands),

@@ -177,6 +177,7 @@ int compile(const CompileArguments &arguments) {
   noteShorterContext(options, *result, llvm::errs());
   noteVectors(*tokenizer, llvm::errs());
   noteMissingParts(options, *result, llvm::errs());
+  noteTemplate(options, *result, llvm::errs());
   noteOtherFormats(options, *result, llvm::errs());
   noteEncodedTwice(options, *result, llvm::errs());
   size_t variants = result->codeBytes.size();

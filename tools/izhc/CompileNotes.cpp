@@ -2,6 +2,7 @@
 
 #include "tools/izhc/CompileNotes.h"
 #include "compiler/formats/Recipes.h"
+#include "runtime/text/jinja/render.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -31,6 +32,22 @@ void noteVectors(const CheckedTokenizer &tokenizer, llvm::raw_ostream &out) {
   if (!tokenizer.vectors.empty())
     out << llvm::formatv("izhc: the tokenizer gives the ids of all {0} texts in {1}\n",
                          tokenizer.texts, llvm::join(tokenizer.vectors, " and "));
+}
+
+void noteTemplate(const CompileOptions &options, const CompileReport &report,
+                  llvm::raw_ostream &out) {
+  const std::string &source = report.facts.chatTemplate;
+  if (source.empty() || source.size() > UINT32_MAX)
+    return;
+  constexpr llvm::StringLiteral hello(R"({"messages": [{"role": "user", "content": "Hello"}]})");
+  izh::jinja::RenderInput input = {{source.data(), source.size()}, {hello.data(), hello.size()}};
+  input.bos_token = input.eos_token = {"", 0};
+  izh::Array<char> prompt;
+  izh_error error = {};
+  if (izh::jinja::render(input, {}, &prompt, &error) != IZH_OK)
+    out << llvm::formatv("izhc: warning: the chat template of {0} makes no prompt of a message "
+                         "'Hello', and izh-rt chat will stop there: {1}\n",
+                         options.model, error.message);
 }
 
 // Whether the matrix got a format only because one of the recipe's doesn't

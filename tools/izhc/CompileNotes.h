@@ -19,6 +19,10 @@ void noteShorterContext(const CompileOptions &options, const CompileReport &repo
 void noteMissingParts(const CompileOptions &options, const CompileReport &report,
                       llvm::raw_ostream &out);
 
+// That the chat template can't begin a conversation, and why.
+void noteTemplate(const CompileOptions &options, const CompileReport &report,
+                  llvm::raw_ostream &out);
+
 // How many matrices have rows that the formats of the recipe don't divide, and
 // what the weights take with the formats that they got instead.
 void noteOtherFormats(const CompileOptions &options, const CompileReport &report,

@@ -15,6 +15,9 @@ void deltaKeys(FolderKeys &keys) {
   ropeKeys(keys);
   if (!keys.flag("attn_output_gate").value_or(true))
     keys.refuse("attn_output_gate", "is false, but only attention with gates can be compiled");
+  // Newer ones name the gate of the heads of linear attention.
+  if (auto gate = keys.text("output_gate_type"); gate && *gate != "swish" && *gate != "silu")
+    keys.refuse("output_gate_type", "is " + quote(*gate) + ", but only 'swish' can be compiled");
   keys.copyCount("ssm.group_count", "linear_num_key_heads");
   keys.copyCount("ssm.state_size", "linear_key_head_dim");
   keys.copyCount("ssm.time_step_rank", "linear_num_value_heads");

@@ -436,6 +436,8 @@ TEST(FolderKindsTest, SurvivesAnyValueOfAnyKey) {
 
 TEST(FolderKindsTest, RefusesSettingsThatOtherArchitecturesHave) {
   EXPECT_THAT(decoderFolder("lfm2").with("conv_bias", "true"), StartsWith(place("conv_bias")));
+  EXPECT_THAT(decoderFolder("qwen3_5_text").with("output_gate_type", R"("sigmoid")"),
+              StartsWith(place("output_gate_type")));
   EXPECT_THAT(decoderFolder("qwen3_5_text").with("attn_output_gate", "false"),
               StartsWith(place("attn_output_gate")));
   EXPECT_THAT(decoderFolder("phi3").with("rope_scaling", R"({"type": "yarn"})"),
