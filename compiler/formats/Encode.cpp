@@ -1,4 +1,4 @@
-// Which blocks are encoded together, and those that are encoded alone.
+// Which blocks are encoded together.
 
 #include "compiler/formats/Encode.h"
 #include "compiler/formats/EncodeGroups.h"
@@ -57,7 +57,7 @@ double izhc::largestWeight(const FormatSpec &format) {
 }
 
 //===----------------------------------------------------------------------===//
-// One scale a block
+// Floats
 //===----------------------------------------------------------------------===//
 
 static uint16_t bfloatOf(float value) {
@@ -71,48 +71,6 @@ static void encodeFloat(const FormatSpec &format, float value, uint8_t *block) {
     std::memcpy(block, &value, 4);
   else
     std::memcpy(block, &half, 2);
-}
-
-// Scales are powers of two: those that take the largest weight near the
-// largest code are tried. The codebook need not be in order.
-static void encodePowerOfTwo(const FormatSpec &format, const float *weights,
-                             const float *importance, uint8_t *block) {
-  int count = int(format.blockWeights);
-  RawBlock raw = {};
-  // Where nothing matters, everything does alike.
-  bool matters = importance &&
-                 std::any_of(importance, importance + count, [](float value) { return value > 0; });
-  float extreme = 0;
-  for (int i = 0; i < count; ++i)
-    extreme = std::max(extreme, std::abs(weights[i]));
-  int most = 0;
-  for (int8_t code : format.codebook)
-    most = std::max(most, std::abs(code - format.zeroPoint));
-  int exponent = extreme > 0 ? std::ilogb(extreme / (format.factor * most)) : -127;
-  // Squares of weights that the format holds are beyond float32.
-  double best = INFINITY;
-  for (int e = exponent - 1; e <= exponent + 1; ++e) {
-    int bits = std::clamp(e + 127, 0, 254);
-    double scale = std::ldexp(double(format.factor), bits - 127), error = 0;
-    uint8_t codes[256];
-    for (int i = 0; i < count; ++i) {
-      double least = INFINITY;
-      for (size_t code = 0; code < format.codebook.size(); ++code) {
-        double rest = weights[i] - scale * (format.codebook[code] - format.zeroPoint);
-        if (rest * rest < least) {
-          least = rest * rest;
-          codes[i] = static_cast<uint8_t>(code);
-        }
-      }
-      error += matters ? importance[i] * least : least;
-    }
-    if (error < best) {
-      best = error;
-      raw.scale = static_cast<uint16_t>(bits);
-      std::memcpy(raw.code, codes, count);
-    }
-  }
-  writeRaw(format, raw, block);
 }
 
 //===----------------------------------------------------------------------===//
@@ -189,14 +147,6 @@ void izhc::encodeBlocks(const FormatSpec &format, const float *weights, const fl
   if (format.kind != ElementKind::Quantized) {
     for (int64_t i = 0; i < count; ++i)
       encodeFloat(format, weights[i], blocks + i * format.blockBytes);
-    return;
-  }
-  if (format.scaleKind == ScaleKind::PowerOfTwo) {
-    for (int64_t block = 0; block < count; ++block) {
-      int64_t first = block * format.blockWeights;
-      encodePowerOfTwo(format, weights + first, importance ? importance + first : nullptr,
-                       blocks + block * format.blockBytes);
-    }
     return;
   }
   Batch batch(format);
