@@ -26,7 +26,9 @@ bool any_runs_on(const Root& root, const Machine& machine) {
 void obstacle(const VariantFacts& variant, const Machine& machine, char* out, size_t capacity) {
   out[0] = 0;
   if (strcmp(variant.arch, machine.arch) != 0) {
-    if (machine.name) {
+    if (!machine.name && strncmp(variant.arch, "nvptx", 5) == 0) {
+      snprintf(out, capacity, "is for GPUs, which run it with --device cuda or IZH_DEVICE=cuda");
+    } else if (machine.name) {
       snprintf(out, capacity, "is for %s, but %s was asked for, which is %s", variant.arch,
                machine.name, machine.arch);
     } else {

@@ -35,7 +35,8 @@ class Suite:
 
     def __init__(self, name, only=None):
         self.name, self.only = name, only
-        self.passed = self.failed = self.skipped = 0
+        self.passed = self.failed = self.skipped = self.matched = 0
+        self.whole = False  # a part that `only` names
         self.met = {}       # name of a test or part -> how often this process met it
         self.taken = None   # shared: how many of each number are taken
         self.inside = False # a part that this process has taken as a whole
@@ -43,10 +44,10 @@ class Suite:
     def share(self, count, function, *args):
         """Calls function(self, *args, number) in `count` processes; adds up what they counted."""
         self.taken = multiprocessing.Array("b", MOST)
-        numbers = multiprocessing.Array("i", 3 * count)
+        numbers = multiprocessing.Array("i", 4 * count)
         def child(number):
             function(self, *args, number)
-            numbers[3 * number:3 * number + 3] = [self.passed, self.failed, self.skipped]
+            numbers[4 * number:4 * number + 4] = [self.passed, self.failed, self.skipped, self.matched]
         workers = [multiprocessing.Process(target=child, args=(number,)) for number in range(count)]
         for worker in workers:
             worker.start()
@@ -55,8 +56,8 @@ class Suite:
             if worker.exitcode != 0:
                 print(f"FAILED  a process of the tests ended with {worker.exitcode}", flush=True)
                 self.failed += 1
-        self.passed, self.failed, self.skipped = (
-            own + sum(numbers[i::3]) for i, own in enumerate((self.passed, self.failed, self.skipped)))
+        self.passed, self.failed, self.skipped, self.matched = (
+            own + sum(numbers[i::4]) for i, own in enumerate((self.passed, self.failed, self.skipped, self.matched)))
 
     def take(self, name):
         """Whether this process is the first to come to `name`."""
@@ -78,9 +79,17 @@ class Suite:
         yield
         self.inside = False
 
+    @contextlib.contextmanager
+    def part(self, name):
+        """All tests run inside belong to this part."""
+        self.whole = name == self.only
+        yield
+        self.whole = False
+
     def run(self, name, function, *args, **kwargs):
         """Runs one test; its returned text, if any, is shown beside its name."""
-        if (not self.only or self.only in name) and self.take(name):
+        if (not self.only or self.whole or self.only in name) and self.take(name):
+            self.matched += 1
             self._run(name, function, *args, **kwargs)
 
     def make(self, name, function, *args):

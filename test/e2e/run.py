@@ -51,10 +51,11 @@ def work(suite, options, number):
     tools = Tools(options.bin, pathlib.Path(options.work) / f"worker-{number}", pathlib.Path(options.work) / "made")
     for name, function in PARTS:
         if suite.take(name):
-            with suite.together():
+            with suite.together(), suite.part(name):
                 function(suite, tools, options)
-    for _, function in SPREAD:
-        function(suite, tools, options)
+    for name, function in SPREAD:
+        with suite.part(name):
+            function(suite, tools, options)
 
 
 def main():
@@ -64,12 +65,16 @@ def main():
     p.add_argument("--smollm2", type=pathlib.Path, help="SmolLM2-135M-Instruct.Q4_1.gguf")
     p.add_argument("--shared", type=pathlib.Path, help="a folder of further models with logits, for a sweep")
     p.add_argument("--arm", type=pathlib.Path, help="the folder of an izh-rt for 64-bit Arm")
-    p.add_argument("--only", help="run the tests whose name holds this")
+    p.add_argument("--only", help="run the tests whose name holds this, or the part that is called so")
     p.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes (one a core)")
     o = p.parse_args()
     shutil.rmtree(pathlib.Path(o.work) / "made", ignore_errors=True)
     suite = Suite("e2e", o.only)
     suite.share(min(o.jobs, 8), work, o)
+    if o.only and not suite.matched:
+        parts = ", ".join(name for name, _ in PARTS + SPREAD)
+        print(f"e2e: no test's name holds '{o.only}', and no part is called so; the parts are {parts}")
+        return 1
     print(suite.summary())
     return suite.failed != 0
 

@@ -162,6 +162,42 @@ def chat(tools):
     expect(got.endswith(f"\n{one}\n"), f"{got!r} doesn't end with {one!r}")
 
 
+def too_long(tools):
+    """A message that the context can't hold is refused, and the conversation goes on as if it had not been said."""
+    artifact = tools.compile(model_file(tools, "--kind=q8_0"), "chat.izh", "--target=native")
+    said = "the and the"
+    one = answer_to(tools, artifact, [{"role": "user", "content": said}])
+    two = answer_to(tools, artifact, [{"role": "user", "content": said}, {"role": "assistant", "content": one},
+                                      {"role": "user", "content": "then"}])
+    got, told = converse(tools, artifact, f"{said}\n{'a thing ' * 400}\nthen\n", "--ctx", "400")
+    expect(got == f"{one}\n{two}\n", f"{got!r} instead of {one!r} and {two!r}")
+    expect("the context of 400 has room for 349 and an answer" in told and "forgotten" not in told, told)
+
+
+def pasted(tools):
+    """What is pasted as several lines is one message, whatever it looks like."""
+    artifact = tools.compile(model_file(tools, "--kind=q8_0"), "chat.izh", "--target=native")
+    for text in ('"""the\nand', "/* the */\nand", "the\nand \\"):
+        expected = answer_to(tools, artifact, [{"role": "user", "content": text}])
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen([tools.binaries / "izh-rt", "chat", artifact, "--temp", "0", "-n", "12"], stdin=theirs,
+                                   stdout=subprocess.PIPE, stderr=theirs, env=os.environ | {"TERM": "xterm"})
+        shown = b""
+        while b"\x1b[?2004h" not in shown or not shown.endswith(b"C"):
+            expect(select.select([ours], [], [], 60)[0], f"only {shown!r} is shown")
+            shown += os.read(ours, 4096)
+        os.write(ours, b"\x1b[200~" + text.replace("\n", "\r").encode() + b"\x1b[201~\r")
+        answer = b""
+        while not answer.endswith(b"\n") or len(answer) <= len(expected.encode()):
+            expect(select.select([process.stdout], [], [], 60)[0], f"only {answer!r} is answered to {text!r}")
+            answer += os.read(process.stdout.fileno(), 4096)
+        os.write(ours, b"\x04")
+        rest, _ = process.communicate(timeout=60)
+        os.close(theirs)
+        os.close(ours)
+        expect((answer + rest).decode() == expected + "\n", f"{answer + rest!r}, not {expected!r} to {text!r}")
+
+
 def commands(tools):
     """Commands are no messages; the seed that is told gives the same answers."""
     artifact = tools.compile(model_file(tools, "--kind=q8_0"), "chat.izh", "--target=native")
@@ -222,7 +258,7 @@ def endings(tools):
     expect("generation 1 token (" in said, said)
     trained = json.loads(tools.call("izh-rt", "info", artifact, "--json").stdout)["context"]
     said = tools.call(*run, "-n", 1, "-c", trained + 1).stderr
-    expect(f"trained for {trained} tokens" in said, said)
+    expect(f"trained or compiled for {trained} tokens" in said, said)
     expect("trained" not in tools.call(*run, "-n", 1, "-c", trained).stderr, "a warning without reason")
     command = [str(tools.binaries / "izh-rt"), *map(str, run[1:]), "-n", "3"]
     both = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60).stdout
@@ -365,6 +401,7 @@ def run(suite, tools):
     suite.run("folder gemma3, told in part", told_in_part, tools)
     suite.run("folder qwen3 bf16, tied", folder, tools, "qwen3", "--kind=bf16", "--tied")
     for name, function in (("render", render), ("chat", chat), ("chat commands", commands),
+                           ("chat with too long messages", too_long), ("chat with pasted lines", pasted),
                            ("chat at a terminal", edited),
                            ("what ends a text", endings), ("a text that ends at once", ends_at_once),
                            ("warnings about missing parts", missing_parts),

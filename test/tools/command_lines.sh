@@ -145,6 +145,8 @@ if [ -n "$izhc" ]; then
   expect 2 '' "$izhc"
   expect 2 "no command 'nonsense'" "$izhc" nonsense
   expect 2 "no command 'verify'" "$izhc" verify --help
+  # One value each: what follows is the model.
+  expect 1 "$folder/zeros" "$izhc" compile --tensor-type 'a=q4_0' --tensor-type 'b=q4_0' "$folder/zeros" -o "$folder/out.izh"
   expect 2 "mean 'compile'" "$izhc" compiel --help
   expect 2 'compile MODEL --quant' "$izhc" quantize a b
   expect 2 "mean 'compile'" "$izhc" compiel a

@@ -70,33 +70,37 @@ public:
   }
 
 private:
-  // The prompt's ids; the oldest exchanges go where it doesn't fit.
+  // The prompt's ids; the oldest exchanges go where it doesn't fit, unless it
+  // can't fit without them either.
   bool makePrompt(std::vector<int32_t> *ids) {
-    size_t room = izh_context_tokens(context);
-    size_t before = messages.size();
+    // Some of the context is kept for the answer.
+    size_t whole = izh_context_tokens(context), room = whole - whole / 8 - 1;
+    std::vector<Message> kept = messages;
     for (;;) {
       std::string text;
-      if (!renderPrompt(model, conversationJson(messages), &text) ||
+      if (!renderPrompt(model, conversationJson(kept), &text) ||
           !tokenizeText(model, text, true, true, ids))
         return false;
       // The template begins with the token that the tokenizer adds.
       int32_t bos = izh_token_bos(model);
       if (ids->size() > 1 && bos >= 0 && (*ids)[0] == bos && (*ids)[1] == bos)
         ids->erase(ids->begin());
-      if (ids->size() + room / 8 < room)
+      if (ids->size() <= room)
         break;
-      if (messages.size() < fixed + 3) {
+      if (kept.size() < fixed + 3) {
         failed("this message and the template around it have " + std::to_string(ids->size()) +
-               " tokens, but there is room for " + std::to_string(room) +
-               ": shorten it or raise --ctx");
+               " tokens, but the context of " + std::to_string(whole) + " has room for " +
+               std::to_string(room) + " and an answer: shorten it or raise --ctx");
         return false;
       }
-      messages.erase(messages.begin() + fixed, messages.begin() + fixed + 2);
+      kept.erase(kept.begin() + fixed, kept.begin() + fixed + 2);
     }
-    if (messages.size() < before)
+    if (kept.size() < messages.size())
       fprintf(stderr,
-              "izh-rt: the first %zu messages are forgotten: the context has room for %zu tokens\n",
-              before - messages.size(), room);
+              "izh-rt: the first %zu messages are forgotten: the context of %zu tokens has room "
+              "for %zu and an answer\n",
+              messages.size() - kept.size(), whole, room);
+    messages = std::move(kept);
     return true;
   }
 

@@ -123,6 +123,11 @@ ChatInput::Got ChatInput::next(std::string *message) {
         return Got::End;
       break;
     }
+    // What was pasted as several lines is a message as it is.
+    if (first && line.find('\n') != std::string::npos) {
+      *message = std::move(line);
+      return Got::Message;
+    }
     if (first && line.starts_with('/')) {
       *message = std::move(line);
       return readCommand(message);

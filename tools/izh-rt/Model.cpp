@@ -79,8 +79,8 @@ static void warnOfContext(const izh_model *model, uint64_t wanted) {
   izh_model_get_info(model, &info);
   if (info.context && wanted > info.context)
     fprintf(stderr,
-            "izh-rt: warning: --ctx is %llu, but the model was trained for %u tokens: what comes "
-            "after them is likely to be poor\n",
+            "izh-rt: warning: --ctx is %llu, but the model was trained or compiled for %u tokens: "
+            "what comes after them is likely to be poor\n",
             static_cast<unsigned long long>(wanted), info.context);
 }
 

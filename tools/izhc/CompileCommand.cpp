@@ -134,11 +134,11 @@ int compile(const CompileArguments &arguments) {
   CompileOptions options;
   options.model = arguments.model;
   options.output = arguments.output.empty() ? defaultOutput(arguments.model) : arguments.output;
+  if (llvm::Error error = checkModelPath(options.model, "izh-rt run"))
+    return report(std::move(error));
   if (llvm::Error error = checkOutput({options.model, arguments.importance}, options.output))
     return report(std::move(error), kWrongUsage);
   if (llvm::Error error = checkFolder(options.output))
-    return report(std::move(error));
-  if (llvm::Error error = checkModelPath(options.model, "izh-rt run"))
     return report(std::move(error));
   auto tokenizer = makeCheckedTokenizer(options.model, arguments.preTokenizer);
   if (!tokenizer)

@@ -75,9 +75,11 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
   addText(command, "--target", "NAMES", arguments.target,
           "what to generate code for, separated by commas: those of 'izhc targets'; "
           "native: the best for this machine; default: those in the default set (default)");
-  command->add_option("--kv", arguments.kv,
-                      "type of the key and value cache: f16, or blocks of 8 or 4 bits (" +
-                          cacheTypeList() + ")");
+  command
+      ->add_option("--kv", arguments.kv,
+                   "type of the key and value cache: f16, or blocks of 8 or 4 bits (" +
+                       cacheTypeList() + ")")
+      ->type_name("TYPE");
   command
       ->add_option("--context", arguments.context,
                    "tokens that a text may have, at most what the model was trained for (that, or "
@@ -106,6 +108,7 @@ void addCompile(CLI::App &app, CompileArguments &arguments, Action &action) {
       ->add_option("--tensor-type", arguments.tensorTypes,
                    "the type of tensors with names that PATTERN, a regular expression, matches; "
                    "may be given several times")
+      ->allow_extra_args(false)
       ->type_name("PATTERN=TYPE");
   command
       ->add_option("--target-bpw", arguments.targetBits,

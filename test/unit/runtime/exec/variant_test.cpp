@@ -69,6 +69,12 @@ TEST(VariantTest, SaysWhyOthersWereNotChosen) {
   EXPECT_EQ(variants.reason(kHaswell, 3), "is for aarch64, but this machine is x86_64");
 }
 
+TEST(VariantTest, SaysHowCodeForGpusIsRun) {
+  Variants variants;
+  variants.root.variants[0].arch = "nvptx64";
+  EXPECT_NE(variants.reason(kHaswell, 0).find("--device cuda"), std::string::npos);
+}
+
 TEST(VariantTest, SaysWhatTheMachineLacksWhenNoneRuns) {
   Variants variants;
   EXPECT_EQ(variants.choose({"aarch64", 0}), IZH_UNSUPPORTED_CPU);
