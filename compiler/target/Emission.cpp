@@ -2,7 +2,6 @@
 
 #include "compiler/target/Emission.h"
 #include "compiler/target/FlatLink.h"
-#include "compiler/target/LlvmOptions.h"
 #include "compiler/target/LoadOrder.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -27,6 +26,8 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
+#include <mutex>
+#include <shared_mutex>
 
 namespace izhc {
 
@@ -47,6 +48,10 @@ void buildLlvmPasses(OpPassManager &pm) {
 
 namespace {
 
+// LLVM's options are global. Code generation reads them; lld sets all of them
+// back to their defaults whenever it runs, which has to keep out the others.
+std::shared_mutex optionsMutex;
+
 void setFunctionAttributes(llvm::Module &module, const MachineCode &code) {
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
@@ -62,7 +67,7 @@ void setFunctionAttributes(llvm::Module &module, const MachineCode &code) {
 }
 
 void optimise(llvm::Module &module, llvm::TargetMachine &machine,
-              const llvm::TargetLibraryInfoImpl &library, bool changeLoops) {
+              const llvm::TargetLibraryInfoImpl &library, bool unroll) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -71,11 +76,9 @@ void optimise(llvm::Module &module, llvm::TargetMachine &machine,
   // Kernels are vectorised already; what is left scalar is meant to be.
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
-  // So are CPUs' kernels unrolled. LLVM's ways of it took 40 % of its time, and
-  // the reduction of loops' strengths 28 % of the rest; both left code of the
-  // same speed (Emerald Rapids, AVX-512 and AVX2, 2026-11), the latter longer
-  // loops on arm64.
-  tuning.LoopUnrolling = changeLoops;
+  // So are CPUs' kernels unrolled. LLVM's ways of it take 40 % of its time and
+  // leave code of the same speed (Emerald Rapids, AVX-512 and AVX2, 2026-11).
+  tuning.LoopUnrolling = unroll;
   llvm::PassBuilder builder(&machine, tuning);
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);
@@ -113,7 +116,7 @@ bool addCodeGeneration(llvm::legacy::PassManager &passes, llvm::TargetMachine &m
 
 LogicalResult generate(ModuleOp module, const MachineCode &code, llvm::CodeGenFileType type,
                        llvm::raw_pwrite_stream &out) {
-  LlvmOptions options(code.changeLoops ? LlvmUse::Generate : LlvmUse::GenerateLoopsAsIs);
+  std::shared_lock<std::shared_mutex> lock(optionsMutex);
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
   llvm::LLVMContext context;
@@ -135,7 +138,7 @@ LogicalResult generate(ModuleOp module, const MachineCode &code, llvm::CodeGenFi
   // No library functions: loops must not turn into calls of memset or memcpy.
   llvm::TargetLibraryInfoImpl library(triple);
   library.disableAllFunctions();
-  optimise(*ir, *machine, library, code.changeLoops);
+  optimise(*ir, *machine, library, code.unroll);
 
   llvm::legacy::PassManager codegen;
   codegen.add(new llvm::TargetLibraryInfoWrapperPass(library));
@@ -163,10 +166,9 @@ llvm::FailureOr<CodeBlob> emitBlob(ModuleOp module, const MachineCode &code,
   llvm::raw_svector_ostream out(object);
   if (failed(generate(module, code, llvm::CodeGenFileType::ObjectFile, out)))
     return failure();
-  auto blob = [&] {
-    LlvmOptions alone(LlvmUse::Link);
-    return linkFlat({object.data(), object.size()}, order);
-  }();
+  std::unique_lock<std::shared_mutex> alone(optionsMutex);
+  auto blob = linkFlat({object.data(), object.size()}, order);
+  alone.unlock();
   if (!blob) {
     module.emitError("kernel code: ") << llvm::toString(blob.takeError());
     return failure();

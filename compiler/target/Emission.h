@@ -14,8 +14,7 @@ struct MachineCode {
   std::string features; // "+avx2,+fma"
   std::string tune;     // the processor to schedule for
   unsigned vectorBits;  // widest vector registers that code should use
-  // Whether LLVM may unroll loops and rewrite what their addresses are made of.
-  bool changeLoops = false;
+  bool unroll = false;  // whether LLVM may unroll loops
 };
 
 // Adds the conversions of scf, vector, arith, math and func to the LLVM

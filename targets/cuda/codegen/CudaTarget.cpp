@@ -93,7 +93,7 @@ public:
     });
     std::string chip = variant.chip.str();
     return emitText(module, {"nvptx64-nvidia-cuda", chip, variant.assembly.str(), chip, 128,
-                             /*changeLoops=*/true});
+                             /*unroll=*/true});
   }
 
 private:
