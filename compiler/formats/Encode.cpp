@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 using namespace izhc;
 using namespace izhc::formats;
@@ -94,16 +95,18 @@ public:
   const int64_t most;
 
 private:
-  static constexpr int kMostWidth = 32;
-
   const float *whole(const float *values, int64_t count);
-  bool setImportance(const float *importance, int64_t count);
+  void setImportance(const float *importance, int64_t count);
+  void encodeAs(const Floats *weighed, int64_t count, uint8_t *blocks);
+  double errorOf(const uint8_t *block, const float *weights, const float *importance) const;
 
-  Floats x[kMostWidth], w[kMostWidth];
-  Bytes codes[kMostWidth];
-  uint8_t stored[kLanes * kMostWidth];
-  float padded[kLanes * kMostWidth];
+  Floats x[kMostGroup], w[kMostGroup];
+  Bytes codes[kMostGroup];
+  uint8_t stored[kLanes * kMostGroup];
+  float padded[kLanes * kMostGroup];
   RawBlock raws[kLanes] = {};
+  // No format takes more than float32 does.
+  uint8_t weighed[4 * kLanes * kMostGroup];
 };
 } // namespace
 
@@ -116,28 +119,71 @@ const float *Batch::whole(const float *values, int64_t count) {
   return padded;
 }
 
-// False if all weights matter alike. In blocks where nothing matters,
-// everything does alike.
-bool Batch::setImportance(const float *importance, int64_t count) {
-  if (!importance)
-    return false;
+// What matters least matters this much of what matters most: nothing is left to
+// chance, and sums stay within float32.
+static constexpr float kLeastImportance = 0x1p-24f;
+
+// In multiples of the power of two below the block's largest, as only ratios
+// count. In blocks where nothing matters, everything does alike.
+void Batch::setImportance(const float *importance, int64_t count) {
   std::copy_n(whole(importance, count), kLanes * width, padded);
   for (int64_t block = 0; block < most; ++block) {
     float *values = padded + block * format.blockWeights, *end = values + format.blockWeights;
-    if (std::none_of(values, end, [](float value) { return value > 0; }))
+    // Bits of what is at least 0 are in the order of values.
+    int32_t bits = 0;
+    for (const float *value = values; value < end; ++value)
+      bits = std::max(bits, std::bit_cast<int32_t>(*value));
+    float largest = std::bit_cast<float>(bits);
+    if (!(largest > 0)) {
       std::fill(values, end, 1.0f);
+      continue;
+    }
+    double scale = std::ldexp(1.0, -std::ilogb(largest));
+    std::transform(values, end, values, [&](float value) {
+      return std::max(static_cast<float>(value * scale), kLeastImportance);
+    });
   }
   sideBySide(padded, width, w);
-  return true;
 }
 
-void Batch::encode(const float *weights, const float *importance, int64_t count, uint8_t *blocks) {
-  sideBySide(whole(weights, count), width, x);
-  encodeGroups(format, x, setImportance(importance, count) ? w : nullptr, width, raws, codes);
+void Batch::encodeAs(const Floats *weighed, int64_t count, uint8_t *blocks) {
+  encodeGroups(format, x, weighed, width, raws, codes);
   oneByOne(codes, width, stored);
   for (int64_t block = 0; block < count; ++block) {
     std::memcpy(raws[block].code, stored + block * format.blockWeights, format.blockWeights);
     writeRaw(format, raws[block], blocks + block * format.blockBytes);
+  }
+}
+
+double Batch::errorOf(const uint8_t *block, const float *weights, const float *importance) const {
+  float got[256];
+  format.decodeBlock(block, got);
+  // Sums side by side, which fit into vectors.
+  constexpr uint32_t kSums = 8;
+  double errors[kSums] = {};
+  for (uint32_t i = 0; i < format.blockWeights; i += kSums)
+    for (uint32_t k = 0; k < kSums; ++k) {
+      double rest = double(weights[i + k]) - got[i + k];
+      errors[k] += importance[i + k] * rest * rest;
+    }
+  return std::accumulate(errors, std::end(errors), 0.0);
+}
+
+void Batch::encode(const float *weights, const float *importance, int64_t count, uint8_t *blocks) {
+  sideBySide(whole(weights, count), width, x);
+  encodeAs(nullptr, count, blocks);
+  if (!importance)
+    return;
+  // The search may end beside the best: what it finds with importance is taken
+  // where it is better.
+  setImportance(importance, count);
+  encodeAs(w, count, weighed);
+  for (int64_t block = 0; block < count; ++block) {
+    const float *own = weights + block * format.blockWeights;
+    const float *matters = importance + block * format.blockWeights;
+    uint8_t *to = blocks + block * format.blockBytes, *other = weighed + block * format.blockBytes;
+    if (errorOf(other, own, matters) <= errorOf(to, own, matters))
+      std::memcpy(to, other, format.blockBytes);
   }
 }
 

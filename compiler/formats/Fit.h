@@ -185,15 +185,20 @@ IZH_INLINE Floats fitScale(const Groups<kWeighed> &groups, const Codes &codes) {
   return where(active, best.scale);
 }
 
+// Weights are counted from `low`, their least, so that differences are taken of
+// numbers of their spread's size, whatever their mean.
 struct LineSearch {
   // Sums that do not depend on codes, in double: differences of them are taken.
   Doubles one = {}, x = {}, xx = {};
   bool below;
+  Doubles highest;
   Doubles error, step = {}, base = {};
 
+  // Begins with the weights' mean and no step.
   template <bool kWeighed>
-  IZH_ALWAYS_INLINE void start(const Groups<kWeighed> &groups, bool belowZero) {
+  IZH_ALWAYS_INLINE void start(const Groups<kWeighed> &groups, bool belowZero, Floats low) {
     below = belowZero;
+    highest = -wide(low);
     for (int i = 0; i < groups.count; ++i) {
       Doubles value = wide(groups.x[i]);
       Doubles w = kWeighed ? wide(groups.w[i]) : 1 - Doubles{};
@@ -201,7 +206,13 @@ struct LineSearch {
       x += w * value;
       xx += w * value * value;
     }
-    error = xx;
+    Doubles mean = x / one;
+    if (below)
+      mean = mean < highest ? mean : highest;
+    Doubles now = xx - mean * (2 * x - mean * one);
+    Longs better = now < xx;
+    error = better ? now : xx;
+    base = better ? mean : Doubles{};
   }
 
   IZH_ALWAYS_INLINE Line line() const { return {narrow(step), narrow(base)}; }
@@ -211,19 +222,27 @@ struct LineSearch {
   IZH_ALWAYS_INLINE Ints take(const Sums &sums) {
     Doubles qq = wide(sums.qq), q = wide(sums.q), xq = wide(sums.xq);
     Doubles determinant = one * qq - q * q;
-    Longs both = determinant > 0;
+    // Less is what rounding leaves of codes that are all alike.
+    Longs both = determinant > kAlike * one * qq;
+    Longs above = {};
     if (below)
-      both &= qq * x <= q * xq;
+      above = both & (qq * x - q * xq > highest * determinant);
+    both &= ~above;
     // Where there is no offset, codes alone.
-    Doubles newStep = (both ? one * xq - x * q : xq) / (both ? determinant : qq);
-    Doubles newBase = both ? (x - newStep * q) / one : Doubles{};
-    Doubles now = xx - newStep * xq - newBase * x;
+    Doubles fixed = above ? highest : Doubles{};
+    Doubles newStep = (both ? one * xq - x * q : xq - fixed * q) / (both ? determinant : qq);
+    Doubles newBase = both ? (x - newStep * q) / one : fixed;
+    Doubles now = xx - newStep * xq - newBase * (2 * x - newStep * q - newBase * one);
     Longs better = (newStep > 0) & (now < error);
     error = better ? now : error;
     step = better ? newStep : step;
     base = better ? newBase : base;
     return __builtin_convertvector(better, Ints);
   }
+
+private:
+  // 32 codes of 31, but for one that is 30, have 3e-5.
+  static constexpr double kAlike = 1e-5;
 };
 
 // With a step of at least 0; `below`: the base is at most 0.
@@ -234,18 +253,22 @@ IZH_INLINE Line fitLine(const Groups<kWeighed> &groups, const Range &codes, bool
     low = lesser(low, Floats{});
   Ints active = high - low > kTiny;
   Floats inverse = 1 / (active ? high - low : splat(1));
+  Floats fromLow[kMostGroup];
+  for (int i = 0; i < groups.count; ++i)
+    fromLow[i] = groups.x[i] - low;
+  Groups<kWeighed> moved{fromLow, groups.w, groups.count};
   LineSearch search;
-  search.start(groups, below);
+  search.start(moved, below, low);
   float spread = codes.high > 7 ? 0.1f : 0.05f;
   for (float miss : kLineMisses)
-    search.take(sumsOf(groups, codes, (codes.high + miss * spread) * inverse, low));
+    search.take(sumsOf(moved, codes, (codes.high + miss * spread) * inverse, Floats{}));
   for (int i = 0; i < 6; ++i) {
     Line line = search.line();
-    if (!any(search.take(sumsOf(groups, codes, line.inverse(), line.base))))
+    if (!any(search.take(sumsOf(moved, codes, line.inverse(), line.base))))
       break;
   }
   Line line = search.line();
-  return {where(active, line.step), active ? line.base : low};
+  return {where(active, line.step), low + where(active, line.base)};
 }
 
 } // namespace izhc::formats

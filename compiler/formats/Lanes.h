@@ -9,6 +9,8 @@
 namespace izhc::formats {
 
 constexpr int kLanes = 16;
+// The most weights that a group has.
+constexpr int kMostGroup = 32;
 
 typedef float Floats __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));

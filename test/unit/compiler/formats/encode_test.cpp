@@ -153,6 +153,64 @@ TEST_P(EncoderTest, SparesWhatIsImportant) {
   EXPECT_LE(weighed, alike);
 }
 
+// Only ratios of importance count, wherever in float32's range they are.
+TEST_P(EncoderTest, TakesImportanceOfAnySize) {
+  const FormatSpec &format = *GetParam();
+  std::vector<float> values = weights(8 * format.blockWeights, 10), importance(values.size());
+  std::mt19937 random(11);
+  for (float &value : importance)
+    value = 1.0f + random() % 8;
+  std::vector<float> expected = recoded(format, values, importance.data());
+  for (int exponent : {-120, -70, 60, 120}) {
+    std::vector<float> scaled = importance;
+    for (float &value : scaled)
+      value = std::ldexp(value, exponent);
+    EXPECT_EQ(recoded(format, values, scaled.data()), expected) << exponent;
+  }
+}
+
+// Weights of two values, of little spread, of a ramp, and as models have them.
+static std::vector<std::vector<float>> awkward(size_t count) {
+  std::vector<float> signs(count), lines(count), ramp(count), random = weights(count, 12);
+  for (size_t i = 0; i < count; ++i) {
+    signs[i] = random[i] > 0 ? 1.0f : -1.0f;
+    lines[i] = 1 + 0.01f * random[i];
+    ramp[i] = float(i) / float(count) - 0.5f;
+  }
+  return {signs, lines, ramp, random};
+}
+
+TEST_P(EncoderTest, IsNeverWorseForKnowingWhatMatters) {
+  const FormatSpec &format = *GetParam();
+  std::mt19937 random(13);
+  for (const std::vector<float> &values : awkward(64 * format.blockWeights))
+    for (bool sparse : {true, false}) {
+      std::vector<float> importance(values.size());
+      for (float &value : importance)
+        value = sparse ? float(random() % 5 == 0) : std::pow(10.0f, float(random() % 25) - 20);
+      double with =
+          relativeError(values, recoded(format, values, importance.data()), importance.data());
+      EXPECT_LE(with, relativeError(values, recoded(format, values), importance.data()));
+    }
+}
+
+// Below the spread of the weights, half precision and six-bit multiples of it
+// remain: a hundredth.
+TEST_P(EncoderTest, EncodesNearlyEqualWeights) {
+  const FormatSpec &format = *GetParam();
+  std::mt19937 random(15);
+  std::normal_distribution<float> normal;
+  std::vector<float> alike(format.blockWeights, -0.37f);
+  double bar = relativeError(alike, recoded(format, alike)) + 1e-2;
+  for (float mean : {-0.37f, 0.37f, 3.0f, -3.0f})
+    for (float spread : {3e-8f, 1e-7f, 1e-6f, 1e-5f}) {
+      std::vector<float> values(64 * format.blockWeights);
+      for (float &value : values)
+        value = mean * (1 + spread * normal(random));
+      EXPECT_LE(relativeError(values, recoded(format, values)), bar) << mean << ' ' << spread;
+    }
+}
+
 // What does not matter at all must not leave the scale undefined.
 TEST_P(EncoderTest, TakesImportanceOfNothing) {
   const FormatSpec &format = *GetParam();
