@@ -50,7 +50,8 @@ public:
       if (section == llvm::StringRef("normalizer"))
         pipeline.normalSteps = pipeline.steps.size();
     }
-    if (!pipeline.byteLevel)
+    // Words of BERT's kind have spaces around them and no prefix.
+    if (!pipeline.byteLevel && !pipeline.bertWords)
       if (llvm::Error error = foldSpaces())
         return std::move(error);
     return std::move(pipeline);
@@ -199,6 +200,23 @@ private:
       return false;
     default:
       return true;
+    }
+  }
+
+  // Whether the step may leave nothing of a text's first characters. Maps do so to
+  // control characters alone.
+  static bool dropsCharacters(const TextStep &step) {
+    switch (step.kind) {
+    case NormalStepKind::Replace:
+    case NormalStepKind::ReplaceSpaces:
+      return step.to.empty();
+    case NormalStepKind::Clean:
+    case NormalStepKind::StripMarks:
+    case NormalStepKind::StripNonspacing:
+    case NormalStepKind::StripLeft:
+      return true;
+    default:
+      return false;
     }
   }
 
@@ -388,6 +406,10 @@ private:
     if ((scheme != "always" && scheme != "first" && scheme != "never") ||
         (words && scheme != "always"))
       return unknown("Metaspace", scheme);
+    // The library puts no prefix before a text whose first characters are gone.
+    if (scheme == "first" && llvm::any_of(pipeline.steps, dropsCharacters))
+      return unknown("Metaspace", "with a prefix at the start only, behind a step that may drop "
+                                  "the first characters of a text");
     bool prepends = llvm::any_of(pipeline.steps, isPrefix);
     if (prepends && scheme != "never")
       return unknown("Metaspace", "with a prefix behind Prepend");

@@ -133,33 +133,20 @@ bool SpecialFinder::find_longest(const uint8_t* text, uint32_t bytes, bool parse
   return true;
 }
 
-// Takes the blanks beside special tokens away from the text there.
-static void strip_blanks(const uint8_t* text, Array<Fragment>* fragments) {
-  Array<Fragment>& all = *fragments;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].token >= 0) continue;
-    Fragment& part = all[i];
-    if (i > 0 && (all[i - 1].strips & SpecialTokens::kStripsRight)) {
-      while (part.begin < part.end) {
-        const Character here = first_of(text, part.begin, part.end);
-        if (!is_blank(here)) break;
-        part.begin += here.size;
-      }
-    }
-    if (i + 1 < all.size() && (all[i + 1].strips & SpecialTokens::kStripsLeft)) {
-      while (part.begin < part.end) {
-        const Character here = last_of(text, part.begin, part.end);
-        if (!is_blank(here)) break;
-        part.end -= here.size;
-      }
-    }
+// Tells where the blanks from a place on end. A run of them is walked once, however
+// many places in it are asked for.
+class BlankRun {
+ public:
+  uint32_t end_from(const uint8_t* text, uint32_t at, uint32_t bytes) {
+    if (at >= begin_ && at <= end_) return end_;
+    begin_ = end_ = at;
+    for (Character here; is_blank(here = first_of(text, end_, bytes));) end_ += here.size;
+    return end_;
   }
-  size_t kept = 0;
-  for (const Fragment& part : all) {
-    if (part.begin < part.end) all[kept++] = part;
-  }
-  static_cast<void>(all.resize(kept));
-}
+
+ private:
+  uint32_t begin_ = 1, end_ = 0;
+};
 
 bool SpecialFinder::cut(const uint8_t* text, uint32_t bytes, bool parse_control,
                         Array<Fragment>* fragments) const {
@@ -171,15 +158,25 @@ bool SpecialFinder::cut(const uint8_t* text, uint32_t bytes, bool parse_control,
     return false;
   }
   uint32_t done = 0;
+  BlankRun blanks;
   for (const Found& one : found) {
-    if (one.at > done && !fragments->push({done, one.at, -1, 0})) return false;
-    const auto token = static_cast<int32_t>(specials_->ids[one.index]);
-    if (!fragments->push({one.at, one.at + one.size, token, strips_of(one.index)})) return false;
-    done = one.at + one.size;
+    const uint8_t strips = strips_of(one.index);
+    uint32_t begin = one.at, end = one.at + one.size;
+    // A token may lie among the blanks that the one before took: then it takes only
+    // what is left, and is gone if that is nothing. Without the rule it stays.
+    if (strips & SpecialTokens::kStripsLeft) {
+      begin = std::max(begin, done);
+      for (Character c; is_blank(c = last_of(text, done, begin));) begin -= c.size;
+    }
+    if (strips & SpecialTokens::kStripsRight) end = blanks.end_from(text, end, bytes);
+    if (begin >= end) continue;
+    if (begin > done && !fragments->push({done, begin, -1})) return false;
+    if (!fragments->push({begin, end, static_cast<int32_t>(specials_->ids[one.index])})) {
+      return false;
+    }
+    done = end;
   }
-  if (done < bytes && !fragments->push({done, bytes, -1, 0})) return false;
-  if (!specials_->strips.empty()) strip_blanks(text, fragments);
-  return true;
+  return done >= bytes || fragments->push({done, bytes, -1});
 }
 
 }  // namespace izh

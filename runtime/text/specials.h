@@ -13,8 +13,6 @@ struct Fragment {
   uint32_t begin;
   uint32_t end;
   int32_t token;
-  // Bits of SpecialTokens::strips.
-  uint8_t strips;
 };
 
 class SpecialFinder {
@@ -28,7 +26,7 @@ class SpecialFinder {
   // (then those with lower ids, then those further left), as the view says.
   // Control and unknown tokens only count if `parse_control`; user-defined ones
   // always do. False if there is no memory. Blanks beside tokens that take them
-  // belong to no part. What must be a whole word and isn't remains text, and
+  // belong to their part. What must be a whole word and isn't remains text, and
   // nothing that overlaps it is looked for.
   [[nodiscard]] bool cut(const uint8_t* text, uint32_t bytes, bool parse_control,
                          Array<Fragment>* fragments) const;

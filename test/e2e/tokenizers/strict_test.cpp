@@ -195,6 +195,27 @@ TEST(StrictTest, SpecialTokensOverlapAsTheLibraryHasThem) {
               HasSubstr("'ab' has the id 9, but it is token 5 too"));
 }
 
+TEST(StrictTest, BlanksThatATokenTakesMayHoldTokens) {
+  auto added = [](const std::string &x, const std::string &y) {
+    return bytes(kBytes + R"("added_tokens": [{"id": 6, "content": "X")" + x +
+                 R"(}, {"id": 7, "content": ")" + y + "}], ");
+  };
+  const std::string left = R"(", "lstrip": true)", right = R"(, "rstrip": true)";
+  std::string both = added("", "\\n" + left + right);
+  EXPECT_EQ(idsOf(both, "\n\n"), (Ids{7}));
+  EXPECT_EQ(idsOf(both, "a\n\n \nb"), (Ids{0, 7, 1}));
+  EXPECT_EQ(idsOf(both, "X\n X"), (Ids{6, 7, 6}));
+  // One that takes no blanks itself is never taken, and what is behind it is back.
+  std::string behind = added(right, "\\n\"");
+  EXPECT_EQ(idsOf(behind, "X\n"), (Ids{6, 7}));
+  EXPECT_EQ(idsOf(behind, "aX  \n\nb"), (Ids{0, 6, 7, 7, 1}));
+  EXPECT_EQ(idsOf(behind, "X \n b"), (Ids{6, 7, 2, 1}));
+  // Of one that begins with blanks the rest is left.
+  std::string longer = added(right, "\\nY" + left);
+  EXPECT_EQ(idsOf(longer, "X\nY"), (Ids{6, 7}));
+  EXPECT_EQ(idsOf(longer, "aX  \n \nYb"), (Ids{0, 6, 7, 1}));
+}
+
 TEST(StrictTest, PatternsAreThoseOfTheirLibrary) {
   // Ends of lines, all digits, classes in classes, what repeats a number of times.
   EXPECT_EQ(fromOniguruma(R"(\s+$|\d\w\h)"),
@@ -300,6 +321,33 @@ TEST(StrictTest, WordsNeedNoMarkForTheirInside) {
   EXPECT_EQ(idsOf(words("##"), "ab b"), (Ids{1, 3, 2}));
   // Without one every token both begins a word and goes on with one.
   EXPECT_EQ(idsOf(words(""), "abb a##b x"), (Ids{1, 2, 2, 1, 0, 0, 2, 0}));
+}
+
+TEST(StrictTest, WordsMayBeginWithWhatTheNormalizerPuts) {
+  std::string json = R"({"normalizer": )" + kPrefix +
+                     R"(, "pre_tokenizer": {"type": "BertPreTokenizer"}, "model": {"type":
+      "WordPiece", "vocab": {"[UNK]": 0, "a": 1, "##a": 2, "▁": 3, "b": 4}}})";
+  EXPECT_EQ(idsOf(json, "aa b"), (Ids{3, 2, 2, 4}));
+  EXPECT_EQ(idsOf(json, " a"), (Ids{3, 1}));
+  EXPECT_EQ(idsOf(json, ""), Ids());
+}
+
+TEST(StrictTest, PrefixesOfTextsWithoutTheirStartAreErrors) {
+  auto first = [](const std::string &step, const std::string &scheme = "first") {
+    return characters(steps("normalizer", step) +
+                      R"("pre_tokenizer": {"type": "Metaspace", "replacement": "▁",
+                         "prepend_scheme": ")" +
+                      scheme + R"("}, )");
+  };
+  for (const std::string &step :
+       {std::string(R"({"type": "StripAccents"})"),
+        std::string(R"({"type": "Strip", "strip_left": true, "strip_right": false})"),
+        std::string(R"({"type": "BertNormalizer"})"), replaceStep("a", "")}) {
+    EXPECT_THAT(refusalOf(first(step)), HasSubstr("may drop the first characters of a text"))
+        << step;
+    EXPECT_EQ(idsOf(first(step, "always"), "b"), (Ids{1, 3})) << step;
+  }
+  EXPECT_EQ(idsOf(first(R"({"type": "Strip", "strip_left": false})"), "b "), (Ids{1, 3}));
 }
 
 TEST(StrictTest, MapsThatLeadInCirclesAreErrors) {
