@@ -38,6 +38,7 @@ public:
       return;
     newKey = block.shared(4 * dim);
     newValue = block.shared(4 * valueDim);
+    newWords = block.shared(2 * dim);
     queryFinish.emplace(*block.headsBlock, block.heads);
     keyFinish.emplace(*block.headsBlock, block.heads);
     valueFinish.emplace(*block.headsBlock, block.heads);
@@ -51,6 +52,8 @@ public:
     if (block.heads) {
       queryFinish->fetchWeights(0);
       keyFinish->fetchWeights(1);
+      slot =
+          k.extendS(block.fetch(block.headsBlock->address(block.heads.getSlots()), 1)[0], k.i64());
     }
     Loaded first = load(firstSpan);
     block.prepare();
@@ -75,6 +78,8 @@ public:
           leave(sums);
           mergeLast();
         });
+    if (block.heads)
+      storeNew();
   }
 
 private:
@@ -145,34 +150,62 @@ private:
   }
 
   // The block's query, and where the block has the newest key this and its value:
-  // a warp each. The first of the heads that share them writes these to the cache.
+  // a warp each.
   void finishHeads() {
-    Block &other = *block.headsBlock;
     Value none = k.constI64(0);
-    auto finish = [&](HeadFinish &finisher, size_t matrix, Value number, Value from, Value values) {
-      Value row = k.at(from, k.mul(number, 4 * dim));
-      other.forLanes(dim, [&](Value i) { storeFloat(k, loadFloat(k, row, i), values, i); });
-      finisher.loadRow(matrix);
-      other.syncWarp();
-      finisher.transform(matrix, number, none, values);
-    };
     auto inWarp = [&](int64_t number) { return k.equal(block.warp, k.constI64(number)); };
     k.ifThen(inWarp(0), [&] {
-      finish(*queryFinish, 0, head, other.address(block.heads.getQueries()), query);
+      loadHead(*queryFinish, 0, head, block.headsBlock->address(block.heads.getQueries()), query);
+      queryFinish->transform(0, head, none, query);
     });
     Value keys = k.at(block.scratch, kRawHeads);
     Value values = k.at(keys, 4 * dim * cache.type.getHeads());
-    Value hasNew = k.equal(endSpan, spanAfter(k, k.add(position, 1)));
+    hasNew = k.equal(endSpan, spanAfter(k, k.add(position, 1)));
+    k.ifThen(k.andBits(hasNew, inWarp(1)), [&] {
+      loadHead(*keyFinish, 1, kvHead, keys, newKey);
+      keyFinish->transform(1, kvHead, none, newKey);
+      // As pages have it.
+      block.forLanes(dim / 2, [&](Value i) {
+        auto half = [&](int64_t odd) {
+          Value value = loadFloat(k, newKey, k.add(k.mul(i, 2), odd));
+          return k.extendU(k.floatToHalf(value), k.i32());
+        };
+        k.store(k.orBits(half(0), k.shl(half(1), 16)), k.at(newWords, k.mul(i, 4)), 4);
+      });
+    });
+    k.ifThen(k.andBits(hasNew, inWarp(2)), [&] {
+      loadHead(*valueFinish, 2, kvHead, values, newValue);
+      valueFinish->transform(2, kvHead, none, newValue);
+    });
+  }
+
+  // Head `number` of those at `from`, to shared memory, and what finishing it needs:
+  // all is on its way before any of it is used.
+  void loadHead(HeadFinish &finisher, size_t matrix, Value number, Value from, Value into) {
+    Value row = k.at(from, k.mul(number, 4 * dim));
+    Values values;
+    for (int64_t i = 0; i < dim; i += kWarp)
+      values.push_back(loadFloat(k, row, k.min(k.add(block.lane, i), k.constI64(dim - 1))));
+    finisher.loadRow(matrix);
+    for (auto [turn, value] : llvm::enumerate(values)) {
+      Value i = k.add(block.lane, int64_t(turn) * kWarp);
+      k.ifThen(k.less(i, k.constI64(dim)), [&] { storeFloat(k, value, into, i); });
+    }
+    block.syncWarp();
+  }
+
+  // The first of the heads that share the newest key and value writes these to the
+  // cache, where later steps find them.
+  void storeNew() {
     Value isFirst = k.equal(k.mul(kvHead, int64_t(op.getHeads()) / cache.type.getHeads()), head);
-    auto finishNew = [&](HeadFinish &finisher, size_t matrix, Value from, Value into) {
-      finish(finisher, matrix, kvHead, from, into);
-      k.ifThen(isFirst, [&] {
-        Value slot = loadIndex(k, other.address(block.heads.getSlots()), none);
-        cache.store(/*isKey=*/matrix == 1, block.address(op.getCache()), kvHead, slot, into);
+    auto store = [&](size_t matrix, Value values) {
+      Value mine = k.equal(block.warp, k.constI64(matrix));
+      k.ifThen(k.andBits(k.andBits(hasNew, isFirst), mine), [&] {
+        cache.store(/*isKey=*/matrix == 1, block.address(op.getCache()), kvHead, slot, values);
       });
     };
-    k.ifThen(k.andBits(hasNew, inWarp(1)), [&] { finishNew(*keyFinish, 1, keys, newKey); });
-    k.ifThen(k.andBits(hasNew, inWarp(2)), [&] { finishNew(*valueFinish, 2, values, newValue); });
+    store(1, newKey);
+    store(2, newValue);
   }
 
   // With the newest key, in the thread that has it.
@@ -195,11 +228,11 @@ private:
         words.push_back(block.loadCoherent(address));
       return words;
     }
-    auto half = [&](int64_t i) {
-      return k.extendU(k.floatToHalf(k.load(k.f32(), k.at(newKey, 4 * i), 4)), k.i32());
-    };
-    for (int64_t i = 0; i < dim; i += 2)
-      words.push_back(k.orBits(half(i), k.shl(half(i + 1), 16)));
+    for (int64_t i = 0; i < dim / 2; i += 2) {
+      Value pair = k.load(k.vec(2, k.i32()), k.at(newWords, 4 * i), 8);
+      words.push_back(k.extract(pair, 0));
+      words.push_back(k.extract(pair, 1));
+    }
     return words;
   }
 
@@ -383,7 +416,8 @@ private:
   int64_t width, parts, keysEach;
   Value column, part;
   Value query, weights, reduced, partSums, arrivals; // in shared memory
-  Value newKey, newValue;                            // of a block that has Block::heads
+  // With Block::heads: of the newest key, and where it goes.
+  Value newKey, newValue, newWords, slot, hasNew;
   std::optional<HeadFinish> queryFinish, keyFinish, valueFinish;
   Value head, kvHead;
   Value position, pages, firstSpan, endSpan, place;
