@@ -101,6 +101,20 @@ private:
 
 } // namespace
 
+float izhc::largestMagnitude(const TensorInfo &stored) {
+  std::vector<uint8_t> bytes(stored.rowBytes());
+  std::vector<float> values(stored.cols());
+  float largest = 0;
+  for (int64_t row = 0; row < stored.rows(); ++row) {
+    stored.readRows(row, 1, bytes.data());
+    decodeBlocks(*stored.format, bytes.data(), stored.cols() / stored.format->blockWeights,
+                 values.data());
+    for (float value : values)
+      largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
+  }
+  return largest;
+}
+
 std::shared_ptr<const RowReader>
 izhc::encodingReader(TensorInfo stored, const FormatSpec &format, std::vector<float> importance,
                      std::function<void(const uint8_t *, uint64_t)> release) {

@@ -16,4 +16,7 @@ std::shared_ptr<const RowReader>
 encodingReader(TensorInfo stored, const FormatSpec &format, std::vector<float> importance,
                std::function<void(const uint8_t *, uint64_t)> release);
 
+// Of all weights that are finite; `stored` has a format.
+float largestMagnitude(const TensorInfo &stored);
+
 } // namespace izhc

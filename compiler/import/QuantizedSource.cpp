@@ -88,6 +88,7 @@ private:
   llvm::Expected<const FormatSpec *> formatFor(const TensorInfo &tensor, const Recipe *recipe,
                                                int64_t layers);
   llvm::Error convert(TensorInfo &tensor, const FormatSpec &format);
+  llvm::Error noEffect(const QuantizeOptions &options) const;
   llvm::Error checkEffect(const QuantizeOptions &options) const;
   llvm::Error spend(double bitsAWeight, int64_t layers);
   llvm::Error checkBudget(llvm::ArrayRef<BudgetMatrix> matrices, double bits,
@@ -98,6 +99,7 @@ private:
   std::vector<TensorInfo> all;
   llvm::StringMap<size_t> places;
   int64_t converted = 0, weighed = 0;
+  int64_t matrices = 0, keptByChoice = 0; // that a --tensor-type asks for as they are
   std::optional<uint32_t> fileType;
   std::vector<Choice> choices;
   std::optional<Importance> importance;
@@ -127,6 +129,28 @@ static std::string formatNames() {
   return llvm::join(names, ", ");
 }
 
+// Compiled patterns repeat what has a count, and matching takes time for each of
+// their states.
+static constexpr double kMostStates = 1e5;
+
+// At least as many as the pattern compiles to, whatever it nests; more where it
+// has more groups than the compiler's recursion should go down.
+static double mostStates(llvm::StringRef pattern) {
+  double states = double(pattern.size());
+  if (size_t groups = pattern.count('('); groups > 1000)
+    states *= double(groups);
+  while (!pattern.empty()) {
+    pattern = pattern.split('{').second;
+    double most = 1, count;
+    llvm::StringRef rest = pattern.take_until([](char c) { return c == '}'; });
+    for (llvm::StringRef number : {rest.split(',').first, rest.split(',').second})
+      if (!number.getAsDouble(count))
+        most = std::max(most, count);
+    states *= most;
+  }
+  return states;
+}
+
 llvm::Error QuantizedSource::readChoices(llvm::ArrayRef<std::string> texts) {
   for (llvm::StringRef text : texts) {
     auto [pattern, type] = text.rsplit('=');
@@ -138,6 +162,11 @@ llvm::Error QuantizedSource::readChoices(llvm::ArrayRef<std::string> texts) {
     if (!format || !canEncode(*format))
       return makeError("--tensor-type {0}: weights can't be encoded as {1}; known are {2}",
                        quote(text), quote(type), formatNames());
+    if (double states = mostStates(pattern); states > kMostStates)
+      return makeError("--tensor-type {0}: the length of the pattern times its counts and its open "
+                       "groups is {1}, and at most {2} is taken; use smaller counts or several "
+                       "--tensor-type",
+                       quote(text), shortText(states), shortText(kMostStates));
     llvm::Regex regex(pattern);
     if (!regex.isValid(wrong))
       return makeError("--tensor-type {0}: {1} is no regular expression: {2}", quote(text),
@@ -159,6 +188,8 @@ QuantizedSource::formatFor(const TensorInfo &tensor, const Recipe *recipe, int64
     }
   if (tensor.shape.size() < 2)
     return nullptr;
+  ++matrices;
+  keptByChoice += chosen == tensor.format;
   if (chosen) {
     if (tensor.cols() % chosen->blockWeights != 0)
       return makeError("{0}: tensor {1} has rows of {2} weights, which are no whole blocks of {3} "
@@ -193,13 +224,18 @@ QuantizedSource::importanceOf(const TensorInfo &tensor) const {
   return values;
 }
 
+// Float types and codes of 8 bits add next to nothing to other errors.
+static bool losesMuch(const FormatSpec &format) {
+  return format.kind == ElementKind::Quantized && format.codeBits < 8;
+}
+
 llvm::Error QuantizedSource::convert(TensorInfo &tensor, const FormatSpec &format) {
   llvm::Expected<llvm::ArrayRef<float>> values = importanceOf(tensor);
   if (!values)
     return values.takeError();
   weighed += !values->empty();
   ++converted;
-  encodedTwice += tensor.format->kind == ElementKind::Quantized && tensor.format->codeBits < 8;
+  encodedTwice += losesMuch(*tensor.format) && losesMuch(format);
   tensor.reader =
       encodingReader(tensor, format, values->vec(),
                      [this](const uint8_t *data, uint64_t bytes) { inner->release(data, bytes); });
@@ -227,6 +263,19 @@ llvm::Error QuantizedSource::checkBudget(llvm::ArrayRef<BudgetMatrix> matrices, 
                    fileName(), shortText(bitsAWeight), shortText(needed));
 }
 
+// Leaves out what can't hold the matrix's weights; the type that it has can.
+static void dropTooNarrow(const TensorInfo &tensor,
+                          llvm::SmallVectorImpl<const FormatSpec *> &ladder) {
+  auto narrower = [&](double most) {
+    return [&, most](const FormatSpec *format) {
+      return format != tensor.format && largestWeight(*format) < most;
+    };
+  };
+  // Weights are read only where there may be such.
+  if (llvm::any_of(ladder, narrower(largestWeight(*tensor.format))))
+    llvm::erase_if(ladder, narrower(largestMagnitude(tensor)));
+}
+
 // What no --tensor-type names shares the bits that the rest leaves.
 llvm::Error QuantizedSource::spend(double bitsAWeight, int64_t layers) {
   bool tied = !inner->findTensor("output.weight");
@@ -239,6 +288,8 @@ llvm::Error QuantizedSource::spend(double bitsAWeight, int64_t layers) {
     llvm::SmallVector<const FormatSpec *> ladder;
     if (tensor.format && !named)
       ladder = formatLadder({tensor.name, tensor.shape, layers, tied}, *tensor.format);
+    if (!ladder.empty())
+      dropTooNarrow(tensor, ladder);
     if (ladder.empty()) {
       bits -= 8.0 * double(tensor.bytes);
       continue;
@@ -261,6 +312,21 @@ llvm::Error QuantizedSource::spend(double bitsAWeight, int64_t layers) {
   return llvm::Error::success();
 }
 
+llvm::Error QuantizedSource::noEffect(const QuantizeOptions &options) const {
+  std::string quant = "--quant " + options.recipe;
+  if (keptByChoice == 0)
+    return makeError("{0}: {1} would change no tensor: all have as few bits already; leave it out, "
+                     "or start from a file with more bits",
+                     fileName(), options.recipe.empty() ? "this choice of types" : quant);
+  std::string rest;
+  if (keptByChoice < matrices && !options.recipe.empty())
+    rest = ", and the others have as few bits as " + quant + " gives";
+  return makeError("{0}: this choice of types would change no tensor: {1} of {2} matrices have the "
+                   "type already that --tensor-type names for them{3}; leave the choice out, or "
+                   "name other types",
+                   fileName(), keptByChoice, matrices, rest);
+}
+
 llvm::Error QuantizedSource::checkEffect(const QuantizeOptions &options) const {
   for (const Choice &choice : choices)
     if (!choice.matrices)
@@ -269,10 +335,7 @@ llvm::Error QuantizedSource::checkEffect(const QuantizeOptions &options) const {
                                             " are vectors only, and those keep their type"
                                       : "no tensor of " + fileName() + " has a name that matches");
   if (converted == 0)
-    return makeError("{0}: {1} would change no tensor: all have as few bits already; leave it out, "
-                     "or start from a file with more bits",
-                     fileName(),
-                     options.recipe.empty() ? "this choice of types" : "--quant " + options.recipe);
+    return noEffect(options);
   if (importance && weighed == 0)
     return makeError("{0}: no entry is of a tensor that is quantized: the file is of another model",
                      importance->fileName());

@@ -19,8 +19,8 @@ struct QuantizeOptions {
 
 struct QuantizedModel {
   std::unique_ptr<ModelSource> source;
-  // Matrices that are encoded anew from codes of fewer than 8 bits, whose
-  // errors stay.
+  // Matrices that are encoded anew, from and to codes of fewer than 8 bits: the
+  // errors of both add up.
   unsigned encodedTwice = 0;
 };
 

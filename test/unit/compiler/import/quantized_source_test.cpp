@@ -122,6 +122,39 @@ TEST(QuantizedSourceTest, CountsWhatWasQuantizedBefore) {
   EXPECT_EQ(Quantized(model(2), {"", {"attn_q=iq4_nl"}, ""}).encodedTwice(), 1u);
 }
 
+TEST(QuantizedSourceTest, CountsOnlyWhatLosesMuchAgain) {
+  for (const char *type : {"f16", "bf16", "f32", "q8_0"})
+    EXPECT_EQ(Quantized(model(2), {"", {std::string("attn_q=") + type}, ""}).encodedTwice(), 0u)
+        << type;
+}
+
+// A pattern that keeps everything is the reason, not the recipe.
+TEST(QuantizedSourceTest, TellsWhyNothingChanges) {
+  std::string message = Quantized(model(), {"q8_0", {".*=f32"}, ""}).message();
+  EXPECT_NE(message.find("2 of 2 matrices have the type already that --tensor-type names"),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(message.find("--quant"), std::string::npos) << message;
+}
+
+TEST(QuantizedSourceTest, RefusesPatternsThatTakeAllMemory) {
+  std::string many;
+  for (int i = 0; i < 100000; ++i)
+    many += "(a)";
+  for (const std::string &pattern : {std::string("((((a{1,200}){1,200}){1,200}){1,200})"),
+                                     std::string("(((a{200}){200}){200,})"), many})
+    EXPECT_NE(Quantized(model(), {"", {pattern + "=q8_0"}, ""}).message().find("times its counts"),
+              std::string::npos);
+  EXPECT_EQ(Quantized(model(), {"", {"blk\\.[0-9]{1,3}\\.attn_[qv]{1,2}.*=q8_0"}, ""}).message(),
+            "");
+}
+
+// No type that is smaller than float32 has halves and codes for 1e30.
+TEST(QuantizedSourceTest, SpendsBitsOnTypesThatHoldTheWeights) {
+  Quantized model(::model(0, 1e30f), {"", {"attn_v=q4_0"}, "", 20});
+  EXPECT_EQ(model->findTensor("blk.0.attn_q.weight")->format->name, "f32");
+}
+
 TEST(QuantizedSourceTest, TellsWhatTypeTheFileIs) {
   Quantized model(::model(), {"q8_0", {}, ""});
   std::map<std::string, std::vector<uint8_t>> keys;
