@@ -204,6 +204,7 @@ private:
       if (normalized)
         if (llvm::Error error = addChanged(content, uint32_t(*id), control))
           return error;
+      tables.cutOut.insert(uint32_t(*id));
       if (strips)
         tables.strips[uint32_t(*id)] = uint8_t(strips);
     }
@@ -375,8 +376,7 @@ private:
       llvm::StringRef text = v.texts[id];
       auto type = TokenType(v.types[id]);
       tables.texts.push_back(text.str());
-      // No control token comes of text that only looks like it.
-      if (!v.pieces[id] || type == TokenType::Control)
+      if (!v.pieces[id])
         continue;
       bool goesOn = text.starts_with(inside);
       if (goesOn)

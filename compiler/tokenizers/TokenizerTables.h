@@ -6,6 +6,7 @@
 #include "compiler/tokenizers/ByteTrie.h"
 #include "compiler/tokenizers/Tokenizers.h"
 #include "compiler/tokenizers/Vocabulary.h"
+#include "llvm/ADT/DenseSet.h"
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ struct TokenizerTables {
   std::vector<std::pair<std::string, uint32_t>> changedSpecials;
   uint32_t stepsBeforeSpecials = 0;
   bool prefixInSteps = false;
+  // Tokens that are special whatever else they are.
+  llvm::DenseSet<uint32_t> cutOut;
   std::vector<uint8_t> byteCuts;
   // See tokenizer.fbs; of special tokens that have no such rule there is none.
   llvm::DenseMap<uint32_t, uint8_t> strips;

@@ -59,7 +59,8 @@ llvm::Expected<std::vector<uint32_t>> findSpecials(const ModelSource &source, co
   for (uint32_t id = 0; id < v.size(); ++id) {
     auto type = schema::TokenType(v.types[id]);
     bool special = type == schema::TokenType::Control || type == schema::TokenType::Unknown ||
-                   (type == schema::TokenType::UserDefined && !tables.userDefinedInside);
+                   (type == schema::TokenType::UserDefined && !tables.userDefinedInside) ||
+                   tables.cutOut.contains(id);
     if (!special || v.find(v.texts[id]) != int32_t(id) || changed.contains(id))
       continue;
     auto *bytes = reinterpret_cast<const llvm::UTF8 *>(v.texts[id].data());

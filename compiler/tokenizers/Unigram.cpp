@@ -42,10 +42,11 @@ llvm::Error izhc::fillUnigram(const ModelSource &source, Vocabulary &v, bool use
   for (uint32_t id = 0; id < v.size(); ++id) {
     tables.texts.push_back(v.texts[id].str());
     auto type = TokenType(v.types[id]);
-    // No control token comes of text that only looks like it.
-    bool named = !v.pieces.empty() && v.pieces[id];
-    bool competes = type == TokenType::Normal ||
-                    (type == TokenType::UserDefined && (userDefinedInside || named));
+    // Whatever else the token is, if the file lists it as a piece. Otherwise no control
+    // token comes of text that only looks like it.
+    bool named = !v.pieces.empty() && v.pieces[id] && int32_t(id) != v.unk;
+    bool competes =
+        type == TokenType::Normal || named || (type == TokenType::UserDefined && userDefinedInside);
     if (!competes || v.findPiece(v.texts[id]) != int32_t(id))
       continue;
     ids.push_back(id);

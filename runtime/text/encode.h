@@ -18,8 +18,11 @@ struct PathEnd {
   bool reached;
 };
 
-// Memory that encoding reuses from fragment to fragment.
+// What encoding keeps from fragment to fragment: memory, and ids of words, which hold
+// for one setting of `control`.
 struct EncodeScratch {
+  // Whether control tokens that the vocabulary lists as pieces are used.
+  bool control = false;
   Splitter::Scratch splitter;
   Array<uint32_t> words;
   Array<Symbol> symbols;

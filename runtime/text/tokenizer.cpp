@@ -101,6 +101,7 @@ izh_status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions
   }
   if (options.add_bos && view_.add_bos && !ids->push(view_.bos)) return no_memory(error, bytes);
   Encoding encoding = {options, ids};
+  encoding.scratch.control = options.parse_special;
   for (const Fragment& fragment : fragments) {
     if (fragment.token >= 0) {
       if (!ids->push(fragment.token)) return no_memory(error, bytes);

@@ -21,6 +21,7 @@ class PathFinder {
  public:
   PathFinder(const TokenizerView& view, uint32_t bytes, EncodeScratch* scratch)
       : view_(view),
+        control_(scratch->control),
         most_looks_(kMaxLooks + kMaxLooksPerByte * bytes),
         best_(scratch->best),
         symbols_(scratch->symbols) {}
@@ -46,6 +47,7 @@ class PathFinder {
       const uint32_t length = utf8_step(text + at, bytes - at).length;
       bool whole = false;
       looks_ += find_pieces(view_, text + at, bytes - at, [&](size_t size, int32_t id) {
+        if (!control_ && view_.token_type(static_cast<uint32_t>(id)) == TokenType::kControl) return;
         whole |= size == length;
         offer(at, at + static_cast<uint32_t>(size), view_.score(static_cast<uint32_t>(id)), id);
       });
@@ -78,6 +80,7 @@ class PathFinder {
   }
 
   const TokenizerView& view_;
+  const bool control_;
   uint64_t looks_ = 0, most_looks_;
   Array<PathEnd>& best_;
   Array<Symbol>& symbols_;

@@ -18,7 +18,8 @@ Span<const uint8_t> mark_of(const TokenizerView& view) {
 }
 
 // `word` starts with the mark. False if there is no memory.
-bool encode_word(const TokenizerView& view, const Array<uint8_t>& word, Array<int32_t>* ids) {
+bool encode_word(const TokenizerView& view, const Array<uint8_t>& word, bool control,
+                 Array<int32_t>* ids) {
   const size_t before = ids->size(), mark = mark_of(view).size;
   uint32_t characters = 0;
   for (size_t i = mark; i < word.size(); ++i) characters += (word[i] & 0xc0) != 0x80;
@@ -32,6 +33,7 @@ bool encode_word(const TokenizerView& view, const Array<uint8_t>& word, Array<in
     size_t longest = 0;
     int32_t found = -1;
     find_pieces(view, word.data() + at, word.size() - at, [&](size_t size, int32_t id) {
+      if (!control && view.token_type(static_cast<uint32_t>(id)) == TokenType::kControl) return;
       longest = size;
       found = id;
     });
@@ -56,7 +58,7 @@ izh_status encode_word_piece(const TokenizerView& view, const Splitter& splitter
       word.clear();
       const Span<const uint8_t> mark = mark_of(view);
       return word.append(mark.data, mark.size) && word.append(text + begin, end - begin) &&
-             encode_word(view, word, ids);
+             encode_word(view, word, scratch->control, ids);
     };
     uint32_t length;
     // Blanks only part words.

@@ -344,6 +344,21 @@ def vectors(tools):
     for lines, said in ((ids, "text 3"), (ids[:2], "the same number")):
         write(lines)
         refuse(said)
+    # Of long lists only the place of the difference is told.
+    long = "the thing, " * 3000
+    found = json.loads(tools.call("izhc", "tokenize", path, "--no-bos", "-p", long).stdout)
+    path.with_suffix(".inp").write_text(f"{long}\n__ggml_vocab_test__\n")
+    write([found[:5000] + [1] + found[5001:]])
+    refuse("text 1", f"of {len(found)}", "from place 4996 on")
+    said = tools.call("izhc", "compile", path, "--target=reference", status=1).stderr
+    expect(len(said) < 1000, f"{len(said)} bytes: {said[:1000]}")
+    path.with_suffix(".inp").write_bytes("\r\n__ggml_vocab_test__\r\n".join(texts).encode())
+    refuse("vectors.inp", "carriage return")
+    path.with_suffix(".inp").write_text("")
+    refuse("vectors.inp has no texts")
+    path.with_suffix(".inp").unlink()
+    path.with_suffix(".inp").symlink_to("nowhere")
+    refuse("cannot read", "vectors.inp")
     # What a pipe would give is waited for in vain.
     path.with_suffix(".inp").unlink()
     os.mkfifo(path.with_suffix(".inp"))

@@ -152,6 +152,18 @@ std::string listOf(const Ids &ids) {
   return text + "]";
 }
 
+// A few of the ids around the first that differs from `other`'s, with their place.
+std::string listAround(const Ids &ids, const Ids &other) {
+  constexpr size_t kBefore = 4, kShown = 12;
+  if (ids.size() <= kShown)
+    return listOf(ids);
+  size_t same =
+      size_t(std::mismatch(ids.begin(), ids.end(), other.begin(), other.end()).first - ids.begin());
+  size_t begin = std::min(same - std::min(same, kBefore), ids.size() - kShown);
+  return listOf(Ids(ids.begin() + begin, ids.begin() + begin + kShown)) + " from place " +
+         std::to_string(begin) + " on of " + std::to_string(ids.size());
+}
+
 // Where the vectors of a model may be, without the extension.
 std::vector<std::string> placesOfVectors(llvm::StringRef model) {
   llvm::SmallString<256> path(model);
@@ -177,6 +189,14 @@ llvm::Expected<unsigned> checkVectors(const Encoder &encoder, const std::string 
     return lines.takeError();
   llvm::StringRef textsLeft = llvm::toStringRef((*texts)->bytes());
   llvm::StringRef linesLeft = llvm::toStringRef((*lines)->bytes());
+  if (textsLeft.empty())
+    return makeError("{0}.inp has no texts to check the model's tokenizer with; write some, or "
+                     "take {0}.inp and {0}.out away",
+                     stem);
+  if (textsLeft.contains("\r\n__ggml_vocab_test__"))
+    return makeError("{0}.inp: lines end with a carriage return and a line feed, expected a line "
+                     "feed alone; texts would end with carriage returns that their ids lack",
+                     stem);
   unsigned number = 1;
   for (; !textsLeft.empty() && !linesLeft.empty(); ++number) {
     auto [text, textsAfter] = textsLeft.split("\n__ggml_vocab_test__\n");
@@ -185,7 +205,7 @@ llvm::Expected<unsigned> checkVectors(const Encoder &encoder, const std::string 
     linesLeft = linesAfter;
     Ids expected;
     llvm::SmallVector<llvm::StringRef> words;
-    line.split(words, ' ', -1, /*KeepEmpty=*/false);
+    line.rtrim('\r').split(words, ' ', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef word : words)
       if (word.trim().getAsInteger(10, expected.emplace_back()))
         return makeError("{0}.out: line {1} has {2}, expected ids", stem, number, quote(word));
@@ -196,7 +216,7 @@ llvm::Expected<unsigned> checkVectors(const Encoder &encoder, const std::string 
       return makeError("{0}.out: text {1} of {0}.inp has the ids {2}, but the model's tokenizer "
                        "gives {3}; it would see other text than the one written, so it is not "
                        "compiled",
-                       stem, number, listOf(expected), listOf(*found));
+                       stem, number, listAround(expected, *found), listAround(*found, expected));
   }
   if (!textsLeft.empty() || !linesLeft.empty())
     return makeError("{0}.inp and {0}.out have not the same number of texts", stem);
@@ -257,7 +277,10 @@ llvm::Expected<tool::CheckedTokenizer> tool::makeCheckedTokenizer(const std::str
   if (llvm::Error error = checkSamples(model, encoder))
     return std::move(error);
   for (const std::string &stem : placesOfVectors(model)) {
-    if (!llvm::sys::fs::exists(stem + ".inp"))
+    // A link that leads nowhere is there: reading says so.
+    llvm::sys::fs::file_status status;
+    llvm::sys::fs::status(stem + ".inp", status, /*follow=*/false);
+    if (status.type() == llvm::sys::fs::file_type::file_not_found)
       continue;
     llvm::Expected<unsigned> texts = checkVectors(encoder, stem);
     if (!texts)

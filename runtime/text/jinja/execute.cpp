@@ -192,18 +192,12 @@ Interpreter::Flow Interpreter::execute_loop(const Node* node, Scope* scope) {
   return run_loop(node, evaluate(node->b, scope), scope, 1);
 }
 
-// 'break' and 'continue' end here; nothing leaves a loop.
+// 'break' and 'continue' of the body end here; those of 'else' are an outer loop's.
 Interpreter::Flow Interpreter::run_loop(const Node* node, const Value& iterable, Scope* scope,
                                         uint32_t depth) {
   List items;
   if (machine.failed() || !iterate(iterable, &items)) return Flow::kNext;
   if (node->e && !select_items(node, scope, &items)) return Flow::kNext;
-  if (items.size == 0) {
-    Scope* inner = machine.make<Scope>();
-    if (!inner) return Flow::kNext;
-    inner->parent = scope;
-    return execute(node->d, inner);
-  }
   Loop* loop = machine.make<Loop>();
   if (!loop) return Flow::kNext;
   loop->node = node;
@@ -214,6 +208,7 @@ Interpreter::Flow Interpreter::run_loop(const Node* node, const Value& iterable,
   Value value;
   value.kind = Kind::kLoop;
   value.loop = loop;
+  bool completed = false;
   for (uint32_t i = 0; i < items.size && !machine.failed(); ++i) {
     Scope* inner = machine.make<Scope>();
     if (!inner) break;
@@ -221,9 +216,16 @@ Interpreter::Flow Interpreter::run_loop(const Node* node, const Value& iterable,
     loop->index = i;
     set(inner, "loop", value);
     assign(node->a, items.items[i], inner);
-    if (execute(node->c, inner) == Flow::kBreak) break;
+    const Flow flow = execute(node->c, inner);
+    if (flow == Flow::kBreak) break;
+    completed |= flow == Flow::kNext;
   }
-  return Flow::kNext;
+  if (completed || !node->d || machine.failed()) return Flow::kNext;
+  // 'else' is for loops no round of which came to its end.
+  Scope* inner = machine.make<Scope>();
+  if (!inner) return Flow::kNext;
+  inner->parent = scope;
+  return execute(node->d, inner);
 }
 
 Value Interpreter::call_loop(const Loop& loop, const Arguments& arguments) {

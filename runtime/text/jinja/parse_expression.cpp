@@ -173,6 +173,7 @@ Node* Parser::literal(Token token) {
       if (token.kind == TokenKind::kFloat) {
         node->value = make_float(strtod(digits, nullptr));
       } else if (count > 18) {
+        machine_.line = node->line;
         machine_.fail("the number %s is too large", digits);
       } else {
         node->value = make_int(strtoll(digits, nullptr, 10));

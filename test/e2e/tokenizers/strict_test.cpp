@@ -184,6 +184,58 @@ TEST(StrictTest, AddedTokensAreNoPiecesOfTheModel) {
             (Ids{9, 2, 0}));
 }
 
+// Where no special token was cut out, the model may still find it.
+TEST(StrictTest, SpecialTokensThatArePiecesAreUsedByTheModel) {
+  auto sections = [](const std::string &token, const std::string &normalizer) {
+    return R"({"added_tokens": [{"special": true, )" + token + "}], " + normalizer +
+           R"("pre_tokenizer": {"type": )";
+  };
+  auto unigram = [&](const std::string &token, const std::string &normalizer = "") {
+    return sections(token, normalizer) + R"("Metaspace", "replacement": "▁"}, "model":
+      {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["▁", -1], ["a", -1],
+        ["<s>", 0], ["Ω", -3], ["b", -9]]}})";
+  };
+  std::string omega = unigram(R"("id": 4, "content": "Ω", "single_word": true)");
+  EXPECT_EQ(idsOf(omega, "Ω1"), (Ids{1, 4, 0}));
+  EXPECT_EQ(idsOf(omega, "aΩ"), (Ids{1, 2, 4}));
+  std::string begin =
+      unigram(R"("id": 3, "content": "<s>")", R"("normalizer": {"type": "NFKC"}, )");
+  EXPECT_EQ(idsOf(begin, "a\uff1cs>"), (Ids{1, 2, 3}));
+  auto words = [&](const std::string &token) {
+    return sections(token, "") + R"("BertPreTokenizer"}, "model": {"type": "WordPiece",
+      "vocab": {"[UNK]": 0, "a": 1, "##a": 2, "x": 3, "##x": 4}}})";
+  };
+  std::string whole = words(R"("id": 3, "content": "x", "single_word": true)");
+  EXPECT_EQ(idsOf(whole, "xa"), (Ids{3, 2}));
+  EXPECT_EQ(idsOf(words(R"("id": 4, "content": "##x")"), "ax"), (Ids{1, 4}));
+  EXPECT_EQ(idsOf(characters(steps("normalizer", kEscape) +
+                             R"("added_tokens": [{"id": 4, "content": "x", "single_word": true,
+                                "special": true}], )"),
+                  "xa ax"),
+            (Ids{4, 2, 1, 2, 4}));
+  // Not in text that is only text.
+  FolderFiles files;
+  files.add("tokenizer.json", begin);
+  EXPECT_EQ(FolderTokenizer(files).BuiltTokenizer::encode("a<s>", false, false), (Ids{1, 2, 0}));
+  FolderFiles more;
+  more.add("tokenizer.json", whole);
+  EXPECT_EQ(FolderTokenizer(more).BuiltTokenizer::encode("xa", false, false), (Ids{0}));
+}
+
+TEST(StrictTest, TokensOfBytesMayBeSpecial) {
+  std::string vocabulary = R"({"<unk>": 0, "▁": 1, "A": 2)", digits = "0123456789ABCDEF";
+  for (unsigned byte = 0; byte < 256; ++byte)
+    vocabulary += std::string(", \"<0x") + digits[byte / 16] + digits[byte % 16] +
+                  ">\": " + std::to_string(3 + byte);
+  std::string json = "{" + steps("normalizer", kEscape) +
+                     R"("added_tokens": [{"id": 68, "content": "<0x41>", "special": true}],
+      "model": {"type": "BPE", "unk_token": "<unk>", "byte_fallback": true, "vocab": )" +
+                     vocabulary + R"(}, "merges": []}})";
+  EXPECT_EQ(idsOf(json, "<0x41>"), (Ids{68}));
+  EXPECT_EQ(idsOf(json, "A<0x41>B"), (Ids{2, 68, 69}));
+  EXPECT_EQ(idsOf(json, "B<0x4"), (Ids{69, 63, 51, 123, 55}));
+}
+
 TEST(StrictTest, SpecialTokensOverlapAsTheLibraryHasThem) {
   std::string json = bytes(
       kBytes + R"("added_tokens": [{"id": 9, "content": "abc"}, {"id": 10, "content": "bcdef"},

@@ -129,6 +129,21 @@ TEST(RenderTest, ScopesVariablesOfLoopsAndMacros) {
             "012");
 }
 
+// As jinja2 has it: 'else' is run where no round came to its end.
+TEST(RenderTest, LoopsWithoutAWholeRoundHaveAnElse) {
+  EXPECT_EQ(render_text("{% for i in list %}{% continue %}{% else %}e{% endfor %}"), "e");
+  EXPECT_EQ(render_text("{% for i in list %}{% break %}{% else %}e{% endfor %}"), "e");
+  EXPECT_EQ(render_text("{% for i in [1, 2] %}{{ i }}{% if i == 2 %}{% continue %}{% endif %}"
+                        "{% else %}e{% endfor %}"),
+            "12");
+  EXPECT_EQ(render_text("{% set i = 5 %}{% for i in list %}{% continue %}{% else %}{{ i }}"
+                        "{% endfor %}"),
+            "5");
+  EXPECT_EQ(render_text("{% for j in [1, 2] %}{{ j }}{% for i in list %}{% continue %}{% else %}"
+                        "{% break %}{% endfor %}!{% endfor %}"),
+            "1");
+}
+
 TEST(RenderTest, KnowsWhatChatTemplatesAskFor) {
   EXPECT_EQ(render_text("{{ strftime_now('%d %b %Y, %H:%M %A') }}"), "29 Feb 2024, 07:05 Thursday");
   EXPECT_EQ(
@@ -140,6 +155,8 @@ TEST(RenderTest, KnowsWhatChatTemplatesAskFor) {
 TEST(RenderTest, SaysWhereATemplateFails) {
   EXPECT_THAT(render_text("a\n{{ missing.x }}"), HasSubstr("line 2"));
   EXPECT_THAT(render_text("{{ 'a' + 1 }}"), HasSubstr("between a string and an integer"));
+  EXPECT_THAT(render_text("{{ 100000000000000000000 }}\n\n\n{{ n }}"),
+              AllOf(HasSubstr("line 1"), HasSubstr("is too large")));
   EXPECT_THAT(render_text("{{ n | nothing }}"), HasSubstr("no filter 'nothing'"));
   EXPECT_THAT(render_text("{% if n %}"), HasSubstr("inside of a block"));
   EXPECT_THAT(render_text("{% include 'file' %}"), HasSubstr("include"));
