@@ -58,8 +58,7 @@ void sequence_cut(izh_sequence* sequence, uint32_t length);
 // Where page `number` of the sequence is in the pools of states with a window.
 inline int32_t window_page(const izh_sequence& sequence, uint32_t number) {
   const uint32_t ring = sequence.context->ring;
-  return ring ? static_cast<int32_t>(sequence.slot * ring + number % ring)
-              : sequence.pages[number];
+  return ring ? static_cast<int32_t>(sequence.slot * ring + number % ring) : sequence.pages[number];
 }
 
 inline uint32_t pages_for(uint64_t tokens) {

@@ -1,9 +1,9 @@
 // Tiles of the calling thread as arrays of bytes.
 
 #include "test/conformance/tile_model.h"
-#include "gtest/gtest.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "gtest/gtest.h"
 #include <cstring>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -21,9 +21,10 @@ std::vector<bool> windowLayers(ModelBuilder &builder, const Hyper &hyper, int64_
       flag = layer != 0;
     // Such layers may differ from the others in more than what they see.
     if (llvm::is_contained(near, true) && !hasWindows(builder, hyper))
-      builder.fail(makeError("{0} is missing or 0, but there are layers with a window; expected how "
-                             "many tokens they see",
-                             builder.source().keyPlace(hyper.prefix + "attention.sliding_window")));
+      builder.fail(
+          makeError("{0} is missing or 0, but there are layers with a window; expected how "
+                    "many tokens they see",
+                    builder.source().keyPlace(hyper.prefix + "attention.sliding_window")));
     return near;
   }
   if (!hasWindows(builder, hyper))

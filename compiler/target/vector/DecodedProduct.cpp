@@ -38,9 +38,8 @@ static bool canBias(const FormatSpec &format, pack::ActType act) {
 
 DecodedProduct::DecodedProduct(KernelFrame &frame, const FormatSpec &format, pack::ActType type,
                                int64_t cols, Value unpacking, Value scratch)
-    : k(frame.k),
-      reader(frame.k, format, frame.machine.lanes, frame.machine.unsignedDots), type(type),
-      act(type), fields(reader, type, act), cols(cols), lanes(frame.machine.lanes),
+    : k(frame.k), reader(frame.k, format, frame.machine.lanes, frame.machine.unsignedDots),
+      type(type), act(type), fields(reader, type, act), cols(cols), lanes(frame.machine.lanes),
       size(groupRows(frame.machine)), biased(canBias(format, type)),
       grouped(type.getKind() == pack::ActKind::Block256), floats(k.vec(lanes, k.f32())),
       ints(k.vec(lanes, k.i32())) {

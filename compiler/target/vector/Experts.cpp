@@ -54,8 +54,7 @@ private:
   Value pairAt(Value pair) {
     return k.at(k.at(table, routes.pairs()), k.mul(pair, pack::RoutesLayout::kPairBytes));
   }
-  void tiles(Value expert, Value first, Value count,
-             llvm::function_ref<void(const Rows &)> finish);
+  void tiles(Value expert, Value first, Value count, llvm::function_ref<void(const Rows &)> finish);
 
   Operation *op;
   pack::ActType actType;
@@ -141,8 +140,7 @@ Value gate(KernelBuilder &k, pack::ExpertGateOp op, Value gate, Value up) {
 
 llvm::LogicalResult emitExpertGate(KernelFrame &frame, pack::ExpertGateOp op) {
   KernelBuilder &k = frame.k;
-  Experts experts(frame, op, op.getAct(), op.getRoutes(), op.getInto(),
-                  op.getWeights().size());
+  Experts experts(frame, op, op.getAct(), op.getRoutes(), op.getInto(), op.getWeights().size());
   if (failed(experts.init(op.getWeights(), op.getBiases())))
     return failure();
   experts.forPairs([&](const Experts::Rows &pairs) {

@@ -13,10 +13,10 @@
 namespace izh::jinja {
 
 struct Limits {
-  uint64_t steps = 1'500'000;      // a tenth of a second at most: 65 ns each
-  uint64_t memory = 64ull << 20;   // bytes of all values together
-  uint64_t output = 32ull << 20;   // bytes of the text
-  uint32_t depth = 1000;           // nested statements, expressions and values
+  uint64_t steps = 1'500'000;     // a tenth of a second at most: 65 ns each
+  uint64_t memory = 64ull << 20;  // bytes of all values together
+  uint64_t output = 32ull << 20;  // bytes of the text
+  uint32_t depth = 1000;          // nested statements, expressions and values
 };
 
 class Machine {

@@ -74,8 +74,7 @@ flatbuffers::Offset<schema::Plan> buildPlan(flatbuffers::FlatBufferBuilder* buil
         schema::CreateState(*builder, artifact.states[i], false, last ? artifact.window : 0));
   }
   for (uint64_t page_bytes : artifact.sequence_states) {
-    states.push_back(
-        schema::CreateState(*builder, page_bytes, true, artifact.sequence_window));
+    states.push_back(schema::CreateState(*builder, page_bytes, true, artifact.sequence_window));
   }
   return schema::CreatePlan(*builder, builder->CreateVectorOfStrings(artifact.kernels),
                             builder->CreateVector(dispatches), builder->CreateVector(states),
