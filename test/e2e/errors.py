@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 import subprocess
 
 import gguf as gguf_file
@@ -103,12 +104,31 @@ def inspected(tools, gguf):
     found = keys(gguf)
     for key, value in gguf_file.read(gguf)[0].items():
         expect(found[key] == (value.tolist() if hasattr(value, "tolist") else value), f"{key}: {found[key]} is not {value}")
+    odd = {"x.nan": (gguf_file.F32, float("nan")), "x.infinite": (gguf_file.F32, float("inf")), "x.flag": (gguf_file.BOOL, True),
+           "x.list": (gguf_file.ARRAY, (gguf_file.F32, [1.5, float("nan")])),
+           "x.lists": (gguf_file.ARRAY, (gguf_file.ARRAY, [(gguf_file.I32, [1, 2]), (gguf_file.I32, [3])]))}
+    gguf_file.write(tools.work / "odd.gguf", odd, {})
+    found = keys(tools.work / "odd.gguf")
+    lists = found.pop("x.lists")
+    expect(isinstance(lists, str), f"lists of lists are {lists}, not text")
+    expected = {"x.nan": None, "x.infinite": None, "x.flag": True, "x.list": [1.5, None]}
+    expect(found == expected, f"{found} is not {expected}")
     floats, folder = tools.work / "inspected.gguf", tools.work / "inspected"
     make_gguf.make([str(floats), *SIZES, "--kind=f16"])
     make_folder.make(floats, folder, "llama")
     found = keys(folder)
     for key, value in json.loads((folder / "config.json").read_text()).items():
         expect(isinstance(value, dict) or found[key] == value, f"{key}: {found.get(key)} is not {value}")
+
+
+def inspected_long(tools):
+    """Lists in JSON take memory of the file's size, not of so many values of JSON."""
+    count = 4 << 20
+    head = struct.pack("<QQ", 0, 1) + struct.pack("<Q", 4) + b"long"
+    path = tools.work / "long.gguf"
+    path.write_bytes(b"GGUF" + struct.pack("<I", 3) + head + struct.pack("<IIQ", gguf_file.ARRAY, 0, count) + bytes(count))
+    done = tools.call("izhc", "inspect", path, "--json", prefix=["prlimit", f"--data={160 << 20}"])
+    expect(len(json.loads(done.stdout)["metadata"]["long"]["value"]) == count, "the list is not whole")
 
 
 def unread(tools, gguf, artifact):
@@ -216,6 +236,7 @@ def run(suite, tools):
     suite.run("info", info, tools, artifact)
     suite.run("verify", verify, tools, artifact)
     suite.run("inspect --json", inspected, tools, gguf)
+    suite.run("inspect --json of a long list", inspected_long, tools)
     suite.run("missing model", tools.refused, "izhc", "compile", missing, says=["missing"])
     suite.run("missing artifact", tools.refused, "izh-rt", "info", missing, says=["missing"])
     suite.run("artifact that is a GGUF", tools.refused, "izh-rt", "info", gguf, says=[gguf.name])

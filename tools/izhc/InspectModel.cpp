@@ -26,49 +26,56 @@ std::string plain(llvm::StringRef text) {
   return llvm::StringRef(quote(text, 200)).drop_front().drop_back().str();
 }
 
-llvm::json::Value toJson(llvm::StringRef text) { return clean(text); }
-llvm::json::Value toJson(bool value) { return value; }
-llvm::json::Value toJson(int64_t value) { return value; }
-llvm::json::Value toJson(uint64_t value) { return value; }
-// JSON has no infinities.
-llvm::json::Value toJson(double value) {
-  return std::isfinite(value) ? llvm::json::Value(value) : llvm::json::Value(nullptr);
+using Json = llvm::json::OStream;
+
+void put(Json &out, llvm::StringRef text) { out.value(clean(text)); }
+void put(Json &out, bool value) { out.value(value); }
+void put(Json &out, int64_t value) { out.value(value); }
+void put(Json &out, uint64_t value) { out.value(value); }
+// JSON has neither infinities nor what is no number.
+void put(Json &out, double value) {
+  out.value(std::isfinite(value) ? llvm::json::Value(value) : llvm::json::Value(nullptr));
 }
-template <typename T> llvm::json::Value toJson(const std::vector<T> &list) {
-  llvm::json::Array array;
-  for (const T &value : list)
-    array.push_back(toJson(value));
-  return array;
+// One element after the other, so that lists take no memory of their own.
+template <typename T> void put(Json &out, const std::vector<T> &list) {
+  out.array([&] {
+    for (const T &value : list)
+      put(out, value);
+  });
 }
 
-// The first of the getters that reads the key, as what it is in JSON.
-template <typename... Getters>
-std::optional<llvm::json::Value> firstOf(llvm::StringRef key, Getters... getters) {
-  std::optional<llvm::json::Value> found;
+// Writes by the first of the getters that reads the key; false if none does.
+template <typename... Getters> bool putFirst(Json &out, llvm::StringRef key, Getters... getters) {
   auto take = [&](auto value) {
-    if (!value)
+    if (!value) {
       llvm::consumeError(value.takeError());
-    else if (*value)
-      found = toJson(**value);
-    return found.has_value();
+      return false;
+    }
+    if (*value)
+      put(out, **value);
+    return value->has_value();
   };
-  (void)(take(getters(key)) || ...);
-  return found;
+  return (take(getters(key)) || ...);
 }
 
 // Whole, whatever its length; what is no list of one kind as text for people.
-llvm::json::Value jsonValue(const ModelSource &source, const MetaInfo &meta) {
+void putValue(Json &out, const ModelSource &source, const MetaInfo &meta) {
   auto by = [&](auto getter) {
     return [&source, getter](llvm::StringRef key) { return (source.*getter)(key); };
   };
   using Source = ModelSource;
-  std::optional<llvm::json::Value> found =
-      source.isArray(meta.key)
-          ? firstOf(meta.key, by(&Source::getStringArray), by(&Source::getIntArray),
-                    by(&Source::getFloatArray))
-          : firstOf(meta.key, by(&Source::getString), by(&Source::getBool), by(&Source::getInt),
-                    by(&Source::getUInt), by(&Source::getFloat));
-  return found ? std::move(*found) : llvm::json::Value(clean(meta.value));
+  bool found = source.isArray(meta.key)
+                   ? putFirst(out, meta.key, by(&Source::getStringArray), by(&Source::getIntArray),
+                              by(&Source::getFloatArray))
+                   : putFirst(out, meta.key, by(&Source::getString), by(&Source::getBool),
+                              by(&Source::getInt), by(&Source::getUInt), by(&Source::getFloat));
+  if (found)
+    return;
+  // Getters of numbers refuse what is none.
+  if (meta.type == "f32" || meta.type == "f64")
+    out.value(nullptr);
+  else
+    out.value(clean(meta.value));
 }
 
 struct TypeTotal {
@@ -96,7 +103,9 @@ void printJson(const ModelSource &source) {
       for (const MetaInfo &meta : source.metadata())
         out.attributeObject(clean(meta.key), [&] {
           out.attribute("type", meta.type);
-          out.attribute("value", jsonValue(source, meta));
+          out.attributeBegin("value");
+          putValue(out, source, meta);
+          out.attributeEnd();
         });
     });
     out.attributeObject("types", [&] {
