@@ -13,6 +13,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
 #include <cmath>
 
@@ -202,7 +203,7 @@ private:
               place(content, id, control ? TokenType::Control : TokenType::UserDefined))
         return error;
       if (normalized)
-        if (llvm::Error error = addChanged(content, uint32_t(*id), control))
+        if (llvm::Error error = addChanged(content, uint32_t(*id)))
           return error;
       tables.cutOut.insert(uint32_t(*id));
       if (strips)
@@ -212,8 +213,8 @@ private:
   }
 
   // The token is looked for in the text that the normalizer makes, as what it makes
-  // of the token. Of equal ones special tokens come first.
-  llvm::Error addChanged(llvm::StringRef content, uint32_t id, bool control) {
+  // of the token. Of two that it makes equal the library finds any one.
+  llvm::Error addChanged(llvm::StringRef content, uint32_t id) {
     auto steps = llvm::ArrayRef(pipeline.steps).take_front(pipeline.normalSteps);
     if (!llvm::json::isUTF8(content))
       return wrong("the added token {0} is not UTF-8", quote(content));
@@ -225,8 +226,13 @@ private:
     if (text->empty())
       return wrong("the added token {0} is 'normalized', and the normalizer leaves nothing of it",
                    quote(content));
-    auto &all = tables.changedSpecials;
-    all.emplace(control ? all.begin() + changedControls++ : all.end(), std::move(*text), id);
+    auto [known, added] = changedIds.try_emplace(*text, id);
+    if (known->second != id)
+      return wrong("the normalizer makes the added tokens {0} and {1} equal, so it is not known "
+                   "which of the two a text has; set 'normalized' of one to false",
+                   quote(v.texts[known->second]), quote(content));
+    if (added)
+      tables.changedSpecials.emplace_back(std::move(*text), id);
     return llvm::Error::success();
   }
 
@@ -485,8 +491,8 @@ private:
   std::string unknownText, inside;
   uint64_t longestWord = 0;
   JsonPipeline pipeline;
-  // Of tables.changedSpecials, those at the start.
-  size_t changedControls = 0;
+  // Of tables.changedSpecials.
+  llvm::StringMap<uint32_t> changedIds;
   Vocabulary v;
   TokenizerTables tables;
 };

@@ -167,6 +167,10 @@ TEST(StrictTest, TokensAreLookedForInChangedText) {
   EXPECT_EQ(idsOf(added("\u00c4", "Lowercase"), "a\u00e4\u00c4b"), (Ids{0, 9, 9, 1}));
   EXPECT_EQ(idsOf(added("\u00c4", "NFD"), "a\u00c4A\u0308b"), (Ids{0, 9, 9, 1}));
   EXPECT_THAT(refusalOf(added(" ", "Strip")), HasSubstr("leaves nothing of it"));
+  EXPECT_THAT(refusalOf(added(R"(X", "normalized": true}, {"id": 10, "content": "x)", "Lowercase")),
+              HasSubstr("makes the added tokens 'X' and 'x' equal"));
+  EXPECT_EQ(idsOf(added(R"(X", "normalized": true}, {"id": 10, "content": "x)", "NFC"), "xX"),
+            (Ids{10, 9}));
 }
 
 TEST(StrictTest, AddedTokensAreNoPiecesOfTheModel) {
