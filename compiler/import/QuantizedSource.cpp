@@ -166,7 +166,7 @@ llvm::Error QuantizedSource::readChoices(llvm::ArrayRef<std::string> texts) {
       return makeError("--tensor-type {0}: the length of the pattern times its counts and its open "
                        "groups is {1}, and at most {2} is taken; use smaller counts or several "
                        "--tensor-type",
-                       quote(text), shortText(states), shortText(kMostStates));
+                       quote(text), shortText(states), int(kMostStates));
     llvm::Regex regex(pattern);
     if (!regex.isValid(wrong))
       return makeError("--tensor-type {0}: {1} is no regular expression: {2}", quote(text),
