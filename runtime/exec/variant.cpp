@@ -27,7 +27,7 @@ void obstacle(const VariantFacts& variant, const Machine& machine, char* out, si
   out[0] = 0;
   if (strcmp(variant.arch, machine.arch) != 0) {
     if (!machine.name && strncmp(variant.arch, "nvptx", 5) == 0) {
-      snprintf(out, capacity, "is for GPUs: ask for one with --device (izh-rt devices lists them)");
+      snprintf(out, capacity, "is for GPUs (izh-rt devices lists them)");
     } else if (machine.name) {
       snprintf(out, capacity, "is for %s, but %s was asked for, which is %s", variant.arch,
                machine.name, machine.arch);

@@ -140,7 +140,7 @@ def refusals(tools, options):
     for call in ("cuStreamBeginCapture_v2:1", "cuStreamEndCapture:1", "cuGraphInstantiateWithFlags:1", "cuGraphLaunch:1"):
         gpu.refused(*run, "--chunk", 1, says=["cuda:0"], IZH_FAKE_FAIL=call)
     # A processor has no use for a GPU's code.
-    return tools.refused("izh-rt", *run, says=["no variant of", "nvptx64"])
+    return tools.refused("izh-rt", *run, says=["no variant of", "is for GPUs"])
 
 
 def beside_processors(tools, options):
