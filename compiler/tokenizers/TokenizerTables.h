@@ -43,8 +43,8 @@ struct TokenizerTables {
   bool leftmostSpecials = false;
   uint32_t longestWord = 100;
   // Special tokens that are looked for in what the first `stepsBeforeSpecials`
-  // steps make of a text: what these make of the token, and its id. Of equal texts
-  // the first one counts.
+  // steps make of a text: what these make of the token, which no other becomes, and
+  // its id.
   std::vector<std::pair<std::string, uint32_t>> changedSpecials;
   uint32_t stepsBeforeSpecials = 0;
   bool prefixInSteps = false;

@@ -223,31 +223,19 @@ llvm::Expected<SpecialTables> buildSpecials(const ModelSource &source, const Voc
   return SpecialTables{std::move(*ids), std::move(*trie)};
 }
 
-// Of entries in the order of their texts; of equal texts the first counts.
-llvm::Expected<std::vector<uint64_t>> buildFirstTrie(const ModelSource &source,
-                                                     std::vector<TrieEntry> entries) {
-  entries.erase(
-      std::unique(entries.begin(), entries.end(),
-                  [](const TrieEntry &a, const TrieEntry &b) { return a.first == b.first; }),
-      entries.end());
-  return buildSortedTrie(source, entries);
-}
-
 llvm::Expected<SpecialTables> buildChangedSpecials(const ModelSource &source,
                                                    const TokenizerTables &tables) {
-  SpecialTables specials;
+  std::vector<uint32_t> ids;
   std::vector<TrieEntry> entries;
   for (const auto &[text, id] : tables.changedSpecials) {
     entries.emplace_back(text, uint32_t(entries.size()));
-    specials.ids.push_back(id);
+    ids.push_back(id);
   }
-  // Their numbers ascend: equal texts stay in order.
   llvm::sort(entries);
-  auto trie = buildFirstTrie(source, std::move(entries));
+  auto trie = buildSortedTrie(source, entries);
   if (!trie)
     return trie.takeError();
-  specials.trie = std::move(*trie);
-  return std::move(specials);
+  return SpecialTables{std::move(ids), std::move(*trie)};
 }
 
 } // namespace
@@ -265,7 +253,10 @@ llvm::Expected<std::vector<uint64_t>> izhc::buildTokenTrie(const ModelSource &so
                                                            std::vector<TrieEntry> entries) {
   llvm::erase_if(entries, [](const TrieEntry &entry) { return entry.first.empty(); });
   llvm::sort(entries);
-  auto trie = buildFirstTrie(source, std::move(entries));
+  // Of equal texts the lowest id counts.
+  auto same = [](const TrieEntry &a, const TrieEntry &b) { return a.first == b.first; };
+  entries.erase(std::unique(entries.begin(), entries.end(), same), entries.end());
+  auto trie = buildSortedTrie(source, entries);
   if (!trie)
     return trie.takeError();
   // A vocabulary without any piece has a root all the same.

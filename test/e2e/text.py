@@ -174,6 +174,18 @@ def too_long(tools):
     expect("the context of 400 has room for 349 and an answer" in told and "forgotten" not in told, told)
 
 
+PROMPT = b"> \x1b[K\r\x1b[2C"
+
+
+def read_until(terminal, end):
+    """-> what is shown until it ends so. Keys that come before the program asks for them are the terminal's to edit."""
+    shown = b""
+    while not shown.endswith(end):
+        expect(select.select([terminal], [], [], 60)[0], f"only {shown!r} is shown")
+        shown += os.read(terminal, 4096)
+    return shown
+
+
 def pasted(tools):
     """What is pasted as several lines is one message, whatever it looks like."""
     artifact = tools.compile(model_file(tools, "--kind=q8_0"), "chat.izh", "--target=native")
@@ -182,13 +194,8 @@ def pasted(tools):
         ours, theirs = pty.openpty()
         process = subprocess.Popen([tools.binaries / "izh-rt", "chat", artifact, "--temp", "0", "-n", "12"], stdin=theirs,
                                    stdout=subprocess.PIPE, stderr=theirs, env=os.environ | {"TERM": "xterm"})
-        shown, prompt = b"", b"> \x1b[K\r\x1b[2C"
-        # Keys that come before the program asks for them are the terminal's to edit.
         for keys in (b"\x1b[200~" + text.replace("\n", "\r").encode() + b"\x1b[201~\r", b"\x04"):
-            asked = shown.count(prompt)
-            while shown.count(prompt) == asked or not shown.endswith(prompt):
-                expect(select.select([ours], [], [], 60)[0], f"only {shown!r} is shown")
-                shown += os.read(ours, 4096)
+            read_until(ours, PROMPT)
             os.write(ours, keys)
         rest, _ = process.communicate(timeout=60)
         os.close(theirs)
@@ -218,22 +225,14 @@ def edited(tools):
     process = subprocess.Popen([tools.binaries / "izh-rt", "chat", artifact], stdin=theirs, stdout=subprocess.PIPE,
                                stderr=theirs, env=os.environ | {"TERM": "xterm"})
     shown = b""
-
-    def read_until(end):
-        """Keys that come before the program asks for them are the terminal's to edit."""
-        nonlocal shown
-        while not shown.endswith(end):
-            expect(select.select([ours], [], [], 60)[0], f"only {shown!r} is shown")
-            shown += os.read(ours, 4096)
-
     # Back over two bytes of one character and to the start; then that line once more.
     for keys in (b"exit\xc3\xa4\x7f\x1b[H/y\x1b[C\r", b"\x1b[A" + b"\x1b[D" * 4 + b"\x7f\r"):
-        read_until(b"> \x1b[K\r\x1b[2C")
+        shown += read_until(ours, PROMPT)
         os.write(ours, keys)
     answer, _ = process.communicate(timeout=60)
     expect(process.returncode == 0, f"status {process.returncode}")
     expect(termios.tcgetattr(theirs) == before, "the terminal is left in another state")
-    read_until(b"\n")
+    shown += read_until(ours, b"\n")
     os.close(theirs)
     os.close(ours)
     expect(answer == b"" and b"no command '/yexit'" in shown, f"{answer!r} {shown!r}")
