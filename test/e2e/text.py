@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import termios
@@ -333,6 +334,12 @@ def vectors(tools):
     for ending in (".inp", ".out"):
         path.with_suffix(ending).rename(f"{path}{ending}")
     expect("vectors.gguf.inp" in compiled(), "texts beside the model were not looked at")
+    # A name without an ending is both.
+    bare = tools.work / "vectors-bare"
+    for ending in ("", ".inp", ".out"):
+        shutil.copy(f"{path}{ending}", f"{bare}{ending}")
+    said = tools.call("izhc", "compile", bare, "--target=reference", "-o", tools.work / "vectors.izh").stderr
+    expect("all 3 texts in" in said and said.count("vectors-bare.inp") == 1, said)
     path.with_suffix(".gguf.out").write_text(" 1\n" * 3)
     refuse("vectors.gguf.out", "text 1")
     for ending in (".inp", ".out"):

@@ -172,6 +172,8 @@ std::vector<std::string> placesOfVectors(llvm::StringRef model) {
     return {path.str().str()};
   }
   llvm::sys::path::replace_extension(path, "");
+  if (path.str() == model)
+    return {model.str()};
   return {path.str().str(), model.str()};
 }
 
