@@ -175,11 +175,11 @@ def too_long(tools):
     expect("the context of 400 has room for 349 and an answer" in told and "forgotten" not in told, told)
 
 
-PROMPT = b"> \x1b[K\r\x1b[2C"
+ASKED = b"> \x1b[K\r\x1b[2C"
 
 
 def read_until(terminal, end):
-    """-> what is shown until it ends so. Keys that come before the program asks for them are the terminal's to edit."""
+    """-> what is shown until it ends so, for example ASKED. Keys that come before the program asks for them are the terminal's to edit."""
     shown = b""
     while not shown.endswith(end):
         expect(select.select([terminal], [], [], 60)[0], f"only {shown!r} is shown")
@@ -196,7 +196,7 @@ def pasted(tools):
         process = subprocess.Popen([tools.binaries / "izh-rt", "chat", artifact, "--temp", "0", "-n", "12"], stdin=theirs,
                                    stdout=subprocess.PIPE, stderr=theirs, env=os.environ | {"TERM": "xterm"})
         for keys in (b"\x1b[200~" + text.replace("\n", "\r").encode() + b"\x1b[201~\r", b"\x04"):
-            read_until(ours, PROMPT)
+            read_until(ours, ASKED)
             os.write(ours, keys)
         rest, _ = process.communicate(timeout=60)
         os.close(theirs)
@@ -228,7 +228,7 @@ def edited(tools):
     shown = b""
     # Back over two bytes of one character and to the start; then that line once more.
     for keys in (b"exit\xc3\xa4\x7f\x1b[H/y\x1b[C\r", b"\x1b[A" + b"\x1b[D" * 4 + b"\x7f\r"):
-        shown += read_until(ours, PROMPT)
+        shown += read_until(ours, ASKED)
         os.write(ours, keys)
     answer, _ = process.communicate(timeout=60)
     expect(process.returncode == 0, f"status {process.returncode}")
