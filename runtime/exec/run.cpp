@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/base/status.h"
+#include "runtime/exec/best_logit.h"
 #include "runtime/exec/context.h"
 
 namespace izh {
@@ -230,17 +231,6 @@ Step fill_step(izh_context* context, const Batch& batch, Cursor* cursor) {
   return step;
 }
 
-// The lowest number of the greatest of `count` logits, or -1.
-int32_t best_of(const float* logits, uint32_t count) {
-  uint32_t best = 0;
-  bool usable = true;
-  for (uint32_t i = 0; i < count; ++i) {
-    usable &= logits[i] < __builtin_inff();
-    if (logits[i] > logits[best]) best = i;
-  }
-  return usable ? static_cast<int32_t>(best) : -1;
-}
-
 // One step; its results go to the beginning of where results go.
 izh_status run_step(izh_context* context, const Step& step, const Results& to, izh_error* error) {
   const Root& root = context->model->image.root;
@@ -255,7 +245,7 @@ izh_status run_step(izh_context* context, const Step& step, const Results& to, i
     memcpy(to.logits, rows, size_t{step.outputs} * vocabulary * sizeof(float));
   }
   for (uint32_t i = 0; i < step.outputs && !to.logits; ++i) {
-    to.best[i] = best_of(rows + size_t{i} * vocabulary, vocabulary);
+    to.best[i] = best_logit(rows + size_t{i} * vocabulary, vocabulary);
   }
   return IZH_OK;
 }
