@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """izh beside llama.cpp: the same model, the same tokens, rounds in turn.
 
-  peer.py MODEL.gguf MODEL.izh [--izh-rt PATH] [--python PYTHON] [-p 128] [-n 64] [-d 0] [-r 5] [--threads 1,2] [--json]
+  peer.py MODEL.gguf MODEL.izh [--izh-rt PATH] [--python PYTHON] [--variant NAME] [-p 128] [-n 64] [-d 0] [-r 5] [--threads 1,2] [--json]
 
 llama.cpp runs through the PyPI package llama-cpp-python (0.3.36 was tried),
 which PYTHON has to have; its speed is measured as llama-bench does: random
@@ -103,8 +103,11 @@ class Engine:
 
 def engines(options, threads):
     """izh-rt, and llama.cpp where a Python for it is given."""
+    izh = [options.izh_rt, "bench", options.izh, "--serve"]
+    if options.variant:
+        izh += ["--variant", options.variant]
     sizes = ["-p", str(options.prompt), "-n", str(options.generate), "-d", str(options.depth), "--threads", str(threads)]
-    started = [Engine("izh-rt", [options.izh_rt, "bench", options.izh, "--serve", *sizes])]
+    started = [Engine("izh-rt", [*izh, *sizes])]
     if options.python:
         started.append(Engine("llama.cpp", [options.python, __file__, options.gguf, options.izh, "--serve-peer", *sizes]))
     return started
@@ -136,6 +139,7 @@ def add_options(parser):
     parser.add_argument("izh")
     parser.add_argument("--izh-rt", default="build/bin/izh-rt")
     parser.add_argument("--python", default=sys.executable, help="a Python that has llama-cpp-python")
+    parser.add_argument("--variant", help="force one of the file's variants")
     parser.add_argument("-p", "--prompt", type=int, default=128)
     parser.add_argument("-n", "--generate", type=int, default=64)
     parser.add_argument("-d", "--depth", type=int, default=0, help="tokens of context before those that are generated")
