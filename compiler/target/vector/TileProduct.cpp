@@ -41,7 +41,7 @@ void TileProduct::fetchAhead(int64_t rows, Value place, int64_t count) {
   auto number = [&](int32_t value) { return k.builder.getI32IntegerAttr(value); };
   for (int64_t line = 0; line < count; line += 64)
     LLVM::Prefetch::create(k.builder, k.loc, k.at(place, distance + line), /*rw=*/number(0),
-                           /*hint=*/number(few ? 0 : 2), /*cache=*/number(1));
+                           /*hint=*/number(few ? 3 : 2), /*cache=*/number(1));
 }
 
 TileProduct::Values TileProduct::spread(Value base, int64_t count, int64_t step) {

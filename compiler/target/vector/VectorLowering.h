@@ -29,8 +29,8 @@ struct VectorMachine {
   // never). Where the processor's window is short for that, from one row on;
   // else from where reading and computing would add up.
   int64_t prefetchRows = 0;
-  // Passes of fewer rows fetch to where they are read, for one use, and what is
-  // near; the others to the second-level cache and from farther ahead.
+  // Passes of fewer rows fetch to where they are read, and what is near; the
+  // others to the second-level cache and from farther ahead.
   int64_t nearRows = 0;
   // Registers that hold a vector.
   int64_t vectorRegisters = 16;
