@@ -256,11 +256,36 @@ TEST_P(QuantizeTest, TakesTheRowsThatIndicesName) {
     })");
   ASSERT_TRUE(bool(kernel));
   Array<float> x(Random(1).floats(5 * 64));
-  Array<int32_t> indices(std::vector<int32_t>{4, 0, 4});
-  Array<float> out(3 * 64);
-  kernel.run({x.data(), indices.data(), out.data()}, {5, 3}, 0, 3);
-  for (int64_t i = 0; i < 3 * 64; ++i)
+  // Equal ones in a row, and one where a piece begins.
+  Array<int32_t> indices(std::vector<int32_t>{4, 0, 0, 0, 4, 4, 1});
+  Array<float> out(7 * 64);
+  kernel.run({x.data(), indices.data(), out.data()}, {5, 7}, 2, 7);
+  kernel.run({x.data(), indices.data(), out.data()}, {5, 7}, 0, 2);
+  for (int64_t i = 0; i < 7 * 64; ++i)
     ASSERT_EQ(out[i], x[indices[i / 64] * 64 + i % 64]) << i;
+}
+
+// The same records as of rows that were gathered before.
+TEST_P(QuantizeTest, EncodesTheRowsThatIndicesName) {
+  const std::string act = "!pack.act<320 x block32, sums true, corr32 [8], corr16 []>";
+  auto text = [&](const std::string &indices, const std::string &type, const std::string &rows) {
+    return "plan.kernel @k(%x: memref<?x320xf32>, %n: memref<320xf32>, %i: memref<?xi32>, %a: " +
+           act + ") {\n  pack.quantize %x norm %n " + indices + "into %a {eps = 1.0e-5 : f32" +
+           rows + "} : " + "(memref<?x320xf32>, memref<320xf32>" + type + ", " + act + ") -> ()\n}";
+  };
+  Kernel plain(target(), text("", "", "")),
+      named(target(), text("indices %i ", ", memref<?xi32>", ", row_set = 1 : i32"));
+  ASSERT_TRUE(bool(plain) && bool(named));
+  pack::ActLayout layout(llvm::cast<pack::ActType>(mlir::parseType(act, &context())));
+  Array<float> x(Random(2).floats(3 * 320)), norm(Random(3).floats(320)), gathered(5 * 320);
+  Array<int32_t> indices(std::vector<int32_t>{2, 2, 2, 0, 0});
+  for (int64_t i = 0; i < 5 * 320; ++i)
+    gathered[i] = x[indices[i / 320] * 320 + i % 320];
+  Buffer expected(5 * layout.stride, 0xEE), found(5 * layout.stride, 0xEE);
+  plain.run({gathered.data(), norm.data(), indices.data(), expected.data()}, {5}, 0, 5);
+  named.run({x.data(), norm.data(), indices.data(), found.data()}, {3, 5}, 0, 5);
+  for (int64_t i = 0; i < 5 * layout.stride; ++i)
+    ASSERT_EQ(found.data()[i], expected.data()[i]) << i;
 }
 
 IZH_FOR_EACH_TARGET(QuantizeTest);

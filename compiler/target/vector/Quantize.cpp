@@ -26,6 +26,9 @@ public:
 private:
   using Values = KernelBuilder::Values;
 
+  Value sourceOf(Value unit);
+  void encode();
+  void copyRecord();
   Value normFactor(Value row);
   Value normalized(Value offset, int64_t piece);
   void copyRow();
@@ -70,27 +73,49 @@ Quantize::Quantize(KernelFrame &frame, pack::QuantizeOp op)
 void Quantize::emit() {
   Value input = frame.address(op.getInput()), out = frame.address(op.getInto());
   k.loop(frame.begin, frame.end, 1, [&](Value unit) {
-    Value source = unit;
-    if (op.getIndices()) {
-      auto routes = dyn_cast<pack::RoutesType>(op.getIndices().getType());
-      Value at = k.at(frame.address(op.getIndices()),
-                      k.mul(unit, routes ? pack::RoutesLayout::kPairBytes : 4));
-      if (routes)
-        at = k.at(at, pack::RoutesLayout(routes).pairs());
-      source = k.extendS(k.load(k.i32(), at, 4), k.i64());
-    }
+    Value source = sourceOf(unit);
     row = k.at(input, k.mul(source, 4 * width));
     record = k.at(out, k.mul(unit, layout.stride));
-    if (norm)
-      factor = normFactor(row);
-    switch (type.getKind()) {
-    case pack::ActKind::F32:
-      return copyRow();
-    case pack::ActKind::Block32:
-      return emitBlocks();
-    case pack::ActKind::Block256:
-      return emitGroups();
-    }
+    if (!op.getIndices())
+      return encode();
+    Value before = sourceOf(k.max(k.add(unit, -1), frame.begin));
+    Value known = k.select(k.less(frame.begin, unit), before, k.constI64(-1));
+    k.ifThenElse(k.equal(source, known), [&] { copyRecord(); }, [&] { encode(); });
+  });
+}
+
+// The row of the input that becomes record number `unit`.
+Value Quantize::sourceOf(Value unit) {
+  if (!op.getIndices())
+    return unit;
+  auto routes = dyn_cast<pack::RoutesType>(op.getIndices().getType());
+  Value at = k.at(frame.address(op.getIndices()),
+                  k.mul(unit, routes ? pack::RoutesLayout::kPairBytes : 4));
+  if (routes)
+    at = k.at(at, pack::RoutesLayout(routes).pairs());
+  return k.extendS(k.load(k.i32(), at, 4), k.i64());
+}
+
+void Quantize::encode() {
+  if (norm)
+    factor = normFactor(row);
+  switch (type.getKind()) {
+  case pack::ActKind::F32:
+    return copyRow();
+  case pack::ActKind::Block32:
+    return emitBlocks();
+  case pack::ActKind::Block256:
+    return emitGroups();
+  }
+}
+
+// The record before is of the same row: all pairs of the only row of a step,
+// for example.
+void Quantize::copyRecord() {
+  Type words = k.vec(lanes, k.i32());
+  k.loop(k.constI64(0), k.constI64(layout.stride), 4 * lanes, [&](Value offset) {
+    Value from = k.at(record, k.add(offset, -layout.stride));
+    k.store(k.load(words, from, 4), k.at(record, offset), 4);
   });
 }
 
