@@ -3,8 +3,8 @@
 
 #include <cstring>
 
+#include "runtime/base/best_logit.h"
 #include "runtime/base/status.h"
-#include "runtime/exec/best_logit.h"
 #include "runtime/exec/context.h"
 
 namespace izh {

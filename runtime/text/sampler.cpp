@@ -11,8 +11,6 @@
 namespace izh {
 namespace {
 
-using Candidate = izh_sampler::Candidate;
-
 constexpr uint32_t kMaxWindow = 1u << 20;
 
 // Better first; of equal ones the lower id, so that the order is total.
@@ -33,9 +31,16 @@ void penalise(izh_sampler* sampler) {
     // Once, however often it occurred.
     if (sampler->penalised[id] == sampler->round) continue;
     sampler->penalised[id] = sampler->round;
-    float& logit = sampler->candidates[id].logit;
-    logit = logit > 0.0f ? logit / penalty : logit * penalty;
+    const float logit = sampler->logits.at(id);
+    sampler->logits.set(id, logit > 0.0f ? logit / penalty : logit * penalty);
   }
+}
+
+// From here on only `candidates` are in the race.
+void cut_to(izh_sampler* sampler, float least) {
+  static_cast<void>(sampler->candidates.resize(0));
+  sampler->logits.collect(least, &sampler->candidates);
+  sampler->cut = true;
 }
 
 // The first `count` become the best ones, in order.
@@ -45,90 +50,87 @@ void sort_best(Array<Candidate>* candidates, size_t count) {
 
 void keep_top_k(izh_sampler* sampler) {
   const uint32_t k = sampler->options.top_k;
+  if (k == 0 || k >= sampler->vocabulary) return;
+  cut_to(sampler, sampler->logits.reached_by(k));
   Array<Candidate>& all = sampler->candidates;
-  if (k == 0 || k >= all.size()) return;
   std::nth_element(all.begin(), all.begin() + k, all.end(), better);
   static_cast<void>(all.resize(k));
 }
 
-float best_logit(const Array<Candidate>& candidates) {
-  return std::min_element(candidates.begin(), candidates.end(), better)->logit;
+// Of all candidates, with probabilities as they are before the temperature.
+double total_weight(izh_sampler* sampler) {
+  if (!sampler->cut) return sampler->logits.weigh(1);
+  const double best = sampler->logits.best();
+  double total = 0;
+  for (const Candidate& candidate : sampler->candidates) total += std::exp(candidate.logit - best);
+  return total;
+}
+
+// Keeps the fewest first ones that weigh `wanted` together. False if the first
+// `sorted`, which are in order, are too few.
+bool keep_weight(izh_sampler* sampler, size_t sorted, double wanted) {
+  const double best = sampler->logits.best();
+  double sum = 0;
+  for (size_t kept = 0; kept < sorted; ++kept) {
+    sum += std::exp(sampler->candidates[kept].logit - best);
+    if (sum < wanted) continue;
+    static_cast<void>(sampler->candidates.resize(kept + 1));
+    return true;
+  }
+  return false;
 }
 
 // The fewest best ones whose probability together is at least top_p.
 void keep_top_p(izh_sampler* sampler) {
   const float p = sampler->options.top_p;
-  Array<Candidate>& all = sampler->candidates;
   if (p >= 1.0f) return;
-  const double best = best_logit(all);
-  double total = 0;
-  for (const Candidate& candidate : all) total += std::exp(candidate.logit - best);
-  const double wanted = p * total;
-  double sum = 0;
-  size_t sorted = 0;
-  for (size_t kept = 0; kept < all.size();) {
-    if (kept == sorted) {
-      // What is sorted already is better than all that follows.
-      const size_t more = std::min(all.size(), std::max<size_t>(64, sorted * 4));
-      std::partial_sort(all.begin() + sorted, all.begin() + more, all.end(), better);
-      sorted = more;
-    }
-    sum += std::exp(all[kept++].logit - best);
-    if (sum >= wanted) {
-      static_cast<void>(all.resize(kept));
-      return;
-    }
+  const double wanted = p * total_weight(sampler);
+  const bool cut = sampler->cut;
+  const size_t all = cut ? sampler->candidates.size() : sampler->vocabulary;
+  for (size_t tried = std::min<size_t>(64, all);; tried = std::min(all, 4 * tried)) {
+    if (!cut) cut_to(sampler, sampler->logits.reached_by(static_cast<uint32_t>(tried)));
+    sort_best(&sampler->candidates, tried);
+    if (keep_weight(sampler, tried, wanted) || tried == all) return;
   }
 }
 
 // Those at least min_p times as probable as the best.
 void keep_min_p(izh_sampler* sampler) {
   const float p = sampler->options.min_p;
-  Array<Candidate>& all = sampler->candidates;
   if (p <= 0.0f) return;
-  const float least = best_logit(all) + std::log(p);
+  // The best one stays, whatever is rounded.
+  const float best = sampler->logits.best(), least = std::min(best, best + std::log(p));
+  if (!sampler->cut) return cut_to(sampler, least);
+  Array<Candidate>& all = sampler->candidates;
   size_t kept = 0;
   for (const Candidate& candidate : all) {
     if (candidate.logit >= least) all[kept++] = candidate;
-  }
-  // Rounding may not lose the best one.
-  if (kept == 0) {
-    sort_best(&all, 1);
-    kept = 1;
   }
   static_cast<void>(all.resize(kept));
 }
 
 int32_t draw(izh_sampler* sampler) {
-  Array<Candidate>& all = sampler->candidates;
-  const double best = best_logit(all);
   const double scale = 1.0 / sampler->options.temperature;
+  if (!sampler->cut) {
+    const double total = sampler->logits.weigh(scale);
+    return sampler->logits.drawn(sampler->random.uniform() * total);
+  }
+  const double best = sampler->logits.best();
+  const auto weight = [&](const Candidate& candidate) {
+    return std::exp((candidate.logit - best) * scale);
+  };
   double total = 0;
-  for (const Candidate& candidate : all) total += std::exp((candidate.logit - best) * scale);
+  for (const Candidate& candidate : sampler->candidates) total += weight(candidate);
   double left = sampler->random.uniform() * total;
   int32_t chosen = -1;
-  for (const Candidate& candidate : all) {
-    const double weight = std::exp((candidate.logit - best) * scale);
-    if (weight <= 0) continue;
+  for (const Candidate& candidate : sampler->candidates) {
+    if (weight(candidate) <= 0) continue;
     // Rounding may leave a little after the last one.
     chosen = candidate.id;
-    left -= weight;
+    left -= weight(candidate);
     if (left < 0) break;
   }
   return chosen;
-}
-
-// All tokens with their logits. What is not a number is never chosen, and an
-// infinite logit is only very large.
-void collect(izh_sampler* sampler, const float* logits) {
-  constexpr float kLargest = 3.0e38f;
-  static_cast<void>(sampler->candidates.resize(sampler->vocabulary));
-  for (uint32_t i = 0; i < sampler->vocabulary; ++i) {
-    float logit = logits[i];
-    if (!(logit >= -kLargest)) logit = -kLargest;
-    if (logit > kLargest) logit = kLargest;
-    sampler->candidates[i] = {logit, static_cast<int32_t>(i)};
-  }
 }
 
 izh_status check_options(const izh_sampler_options& o, uint32_t vocabulary, izh_error* error) {
@@ -186,7 +188,8 @@ izh_status izh_sampler_create(const izh_sampler_options* options, uint32_t vocab
   auto* sampler = izh::heap_create<izh_sampler>(*options);
   if (sampler) sampler->vocabulary = vocabulary;
   if (!sampler || !sampler->candidates.reserve(vocabulary) ||
-      !sampler->penalised.resize(vocabulary) || !sampler->window.reserve(options->repeat_window)) {
+      !sampler->logits.reserve(vocabulary) || !sampler->penalised.resize(vocabulary) ||
+      !sampler->window.reserve(options->repeat_window)) {
     izh::heap_destroy(sampler);
     return izh::fail(error, IZH_OUT_OF_MEMORY, "no memory is left to sample from %u tokens",
                      vocabulary);
@@ -210,11 +213,13 @@ void izh_sampler_accept(izh_sampler* sampler, int32_t id) {
 }
 
 int32_t izh_sampler_next(izh_sampler* sampler, const float* logits) {
-  izh::collect(sampler, logits);
+  sampler->logits.assign(logits);
   izh::penalise(sampler);
+  sampler->logits.summarise();
+  sampler->cut = false;
   int32_t id;
   if (sampler->options.temperature == 0) {
-    id = std::min_element(sampler->candidates.begin(), sampler->candidates.end(), izh::better)->id;
+    id = sampler->logits.best_id();
   } else {
     izh::keep_top_k(sampler);
     izh::keep_top_p(sampler);

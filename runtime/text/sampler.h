@@ -6,6 +6,7 @@
 
 #include "runtime/base/array.h"
 #include "runtime/include/izh/izh.h"
+#include "runtime/text/logit_blocks.h"
 
 namespace izh {
 
@@ -24,18 +25,16 @@ class Random {
 }  // namespace izh
 
 struct izh_sampler {
-  struct Candidate {
-    float logit;
-    int32_t id;
-  };
-
   explicit izh_sampler(const izh_sampler_options& o) : options(o), random(o.seed) {}
 
   izh_sampler_options options;
   izh::Random random;
   uint32_t vocabulary = 0;
-  // Those still in the race; memory for all of them is there from the start.
-  izh::Array<Candidate> candidates;
+  izh::LogitBlocks logits;
+  // Those still in the race once it is `cut`, all tokens before; memory for all
+  // of them is there from the start.
+  izh::Array<izh::Candidate> candidates;
+  bool cut = false;
   // The last tokens, the oldest at `oldest` once there are repeat_window.
   izh::Array<int32_t> window;
   uint32_t oldest = 0;

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <numeric>
+#include <random>
 #include <vector>
 
 #include "runtime/include/izh/izh.h"
@@ -167,6 +171,110 @@ TEST(SamplerTest, RepeatsItselfForTheSameSeedOnly) {
   }
   EXPECT_EQ(runs[0], runs[1]);
   EXPECT_NE(runs[0], runs[2]);
+}
+
+// A vocabulary of many blocks and a part of one, with ties among the best.
+std::vector<float> manyLogits() {
+  std::mt19937 random(5);
+  std::normal_distribution<float> values(0, 4);
+  std::vector<float> logits(5011);
+  for (float& logit : logits) logit = std::round(values(random) * 16) / 16;
+  return logits;
+}
+
+// What the chain leaves of them by its definition: ids and probabilities.
+std::map<int32_t, double> expected_of(const std::vector<float>& logits,
+                                      const izh_sampler_options& options) {
+  std::vector<int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    const float x = logits[size_t(a)], y = logits[size_t(b)];
+    return x != y ? x > y : a < b;
+  });
+  if (options.top_k != 0 && options.top_k < order.size()) order.resize(options.top_k);
+  const double best = logits[size_t(order[0])];
+  auto weight = [&](int32_t id, double scale) {
+    return std::exp((logits[size_t(id)] - best) * scale);
+  };
+  double total = 0, sum = 0;
+  for (const int32_t id : order) total += weight(id, 1);
+  size_t kept = 0;
+  while (kept < order.size() && (kept == 0 || sum < options.top_p * total)) {
+    sum += weight(order[kept++], 1);
+  }
+  order.resize(kept);
+  while (weight(order.back(), 1) < options.min_p) order.pop_back();
+  std::map<int32_t, double> expected;
+  total = 0;
+  for (const int32_t id : order) total += weight(id, 1 / double{options.temperature});
+  for (const int32_t id : order) {
+    expected[id] = weight(id, 1 / double{options.temperature}) / total;
+  }
+  return expected;
+}
+
+TEST(SamplerTest, DrawsFromManyTokensByTheDefinition) {
+  const std::vector<float> logits = manyLogits();
+  std::vector<izh_sampler_options> chains(8, plain(0.7f));
+  chains[1].top_k = 3;
+  chains[2].top_k = 40;
+  chains[3].top_k = 4000;  // more than there are blocks
+  chains[4].top_p = 0.55f;
+  chains[5].top_p = 0.97f;  // more tokens than are tried first
+  chains[6].min_p = 0.03f;
+  chains[7].top_k = 100, chains[7].top_p = 0.9f, chains[7].min_p = 0.01f;
+  constexpr int kDraws = 6000;
+  for (const izh_sampler_options& chain : chains) {
+    Sampler sampler(chain, uint32_t(logits.size()));
+    const std::vector<int> counts = sampler.count(logits, kDraws);
+    const std::map<int32_t, double> expected = expected_of(logits, chain);
+    for (size_t id = 0; id < logits.size(); ++id) {
+      const auto found = expected.find(int32_t(id));
+      const double p = found == expected.end() ? 0 : found->second;
+      ASSERT_TRUE(p > 0 || counts[id] == 0) << id << " of " << expected.size();
+      ASSERT_NEAR(counts[id], kDraws * p, 6 * std::sqrt(kDraws * p) + 3) << id;
+    }
+  }
+}
+
+TEST(SamplerTest, DrawsTheLastTokenOfAPartOfABlock) {
+  for (uint32_t count : {1u, 31u, 32u, 33u, 70u}) {
+    std::vector<float> logits(count, -50);
+    logits.back() = 50;
+    Sampler sampler(plain(1), count);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(sampler.next(logits), int32_t(count) - 1);
+  }
+}
+
+TEST(SamplerTest, SurvivesExtremes) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const std::vector<float> logits = {-kMost, kMost, 0, -1, 1};
+  for (const float temperature : {1e-38f, 1e-3f, 1e3f, kMost}) {
+    for (const float penalty : {1e-30f, 1e30f}) {
+      izh_sampler_options options = plain(temperature);
+      options.repeat_penalty = penalty;
+      options.repeat_window = 5;
+      Sampler sampler(options, 5);
+      for (int i = 0; i < 50; ++i) {
+        const int32_t id = sampler.next(logits);
+        ASSERT_TRUE(id >= 0 && id < 5) << id;
+      }
+    }
+  }
+}
+
+TEST(LogitBlocksTest, WeighsToAMillionth) {
+  const std::vector<float> logits = manyLogits();
+  izh::LogitBlocks blocks;
+  ASSERT_TRUE(blocks.reserve(uint32_t(logits.size())));
+  blocks.assign(logits.data());
+  blocks.summarise();
+  const double best = *std::max_element(logits.begin(), logits.end());
+  for (const double scale : {0.01, 0.3, 1.0, 2.5, 40.0}) {
+    double total = 0;
+    for (const float logit : logits) total += std::exp((logit - best) * scale);
+    EXPECT_NEAR(blocks.weigh(scale), total, 1e-6 * total) << scale;
+  }
 }
 
 TEST(SamplerTest, RefusesOptionsWithoutMeaning) {

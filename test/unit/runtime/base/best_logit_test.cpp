@@ -1,4 +1,4 @@
-#include "runtime/exec/best_logit.h"
+#include "runtime/base/best_logit.h"
 
 #include <gtest/gtest.h>
 

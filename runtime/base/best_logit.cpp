@@ -3,17 +3,13 @@
 // small model. So blocks of logits keep only their maximum, in many lanes, and
 // the best block is searched.
 
-#include "runtime/exec/best_logit.h"
+#include "runtime/base/best_logit.h"
 
-#include <cstring>
+#include "runtime/base/lanes.h"
 
 namespace izh {
 namespace {
 
-using Floats = float __attribute__((vector_size(16)));
-using Words = int32_t __attribute__((vector_size(16)));
-
-constexpr uint32_t kLanes = sizeof(Floats) / sizeof(float);
 constexpr uint32_t kVectors = 4;  // in flight, more than a maximum takes cycles
 constexpr uint32_t kStep = kLanes * kVectors;
 constexpr uint32_t kBlock = 64 * kStep;
@@ -31,17 +27,16 @@ Summary summarise(const float* logits, uint32_t count) {
   for (Words& lane : usable) lane = Words{-1, -1, -1, -1};
   for (uint32_t i = 0; i < count; i += kStep) {
     for (uint32_t v = 0; v < kVectors; ++v) {
-      Floats x;
-      memcpy(&x, logits + i + v * kLanes, sizeof(x));
+      const Floats x = load_lanes(logits + i + v * kLanes);
       usable[v] &= x < __builtin_inff();
-      greatest[v] = x > greatest[v] ? x : greatest[v];
+      greatest[v] = greater_lanes(x, greatest[v]);
     }
   }
-  Summary all = {greatest[0][0], true};
-  for (uint32_t i = 0; i < kStep; ++i) {
-    const float x = greatest[i / kLanes][i % kLanes];
-    all.greatest = x > all.greatest ? x : all.greatest;
-    all.usable &= usable[i / kLanes][i % kLanes] != 0;
+  Summary all = {greatest_lane(greatest[0]), true};
+  for (uint32_t v = 0; v < kVectors; ++v) {
+    const float greatest_here = greatest_lane(greatest[v]);
+    all.greatest = greatest_here > all.greatest ? greatest_here : all.greatest;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) all.usable &= usable[v][lane] != 0;
   }
   return all;
 }
