@@ -37,7 +37,7 @@ void TileProduct::fetchAhead(int64_t rows, Value place, int64_t count) {
   if (frame.machine.prefetchRows == 0 || rows < frame.machine.prefetchRows)
     return;
   bool few = rows < frame.machine.nearRows;
-  int64_t distance = few ? 2304 : 8192;
+  int64_t distance = few ? frame.machine.nearBytes : 8192;
   auto number = [&](int32_t value) { return k.builder.getI32IntegerAttr(value); };
   for (int64_t line = 0; line < count; line += 64)
     LLVM::Prefetch::create(k.builder, k.loc, k.at(place, distance + line), /*rw=*/number(0),

@@ -29,9 +29,10 @@ struct VectorMachine {
   // never). Where the processor's window is short for that, from one row on;
   // else from where reading and computing would add up.
   int64_t prefetchRows = 0;
-  // Passes of fewer rows fetch to where they are read, and what is near; the
-  // others to the second-level cache and from farther ahead.
+  // Passes of fewer rows fetch to where they are read, and what lies `nearBytes`
+  // ahead; the others to the second-level cache.
   int64_t nearRows = 0;
+  int64_t nearBytes = 0;
   // Registers that hold a vector.
   int64_t vectorRegisters = 16;
   // What attention on rounded numbers computes with: BFloat16 where the machine
