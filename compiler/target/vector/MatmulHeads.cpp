@@ -31,12 +31,13 @@ private:
   void group(const Segment &segment, int64_t role, Value number);
   void few(const Segment &segment, int64_t role, const Group &group);
   // `step` tiles are multiplied together by `product`.
+  // Passes of `most` rows at most.
   template <typename Body>
   void many(const Segment &segment, int64_t role, const Group &group, int64_t groupRows,
-            int64_t step, Body product);
+            int64_t most, int64_t step, Body product);
   void panels(const Segment &segment, int64_t role, const Group &group);
   void decoded(const Segment &segment, int64_t role, const Group &group);
-  int64_t passRows(int64_t group) const;
+  int64_t passRows(int64_t group, int64_t most) const;
   void finishRows(const Segment &segment, int64_t role, const Group &group, Value first, Value rows,
                   Value values);
   void finishHead(const Segment &segment, int64_t role, Value head, Value values, Value row);
@@ -69,12 +70,13 @@ private:
   Value scratch, panel, sums;
 };
 
-// Bytes of sums that such a pass has at most.
-constexpr int64_t kPassBytes = 64 * 1024;
+// Bytes of sums that such a pass has at most: groups that cover 128 rows of
+// heads of 128 values. One row more would take a pass of its own.
+constexpr int64_t kPassBytes = 66 * 1024;
 
-// The most rows of activations in a pass of groups of `group` rows.
-int64_t HeadsEmitter::passRows(int64_t group) const {
-  int64_t most = std::min(PanelProduct::kMostRows, DecodedProduct::kMostRows);
+// The most rows of activations in a pass of groups of `group` rows, of which a
+// panel serves `most`.
+int64_t HeadsEmitter::passRows(int64_t group, int64_t most) const {
   return std::clamp(kPassBytes / (4 * groupRows), group, most) / group * group;
 }
 
@@ -83,8 +85,8 @@ LogicalResult HeadsEmitter::emit() {
   int64_t most = frame.machine.tokenTiles.front();
   panel = manyRowsScratch(frame);
   if (panel)
-    most =
-        std::max({most, passRows(PanelProduct::kGroupRows), passRows(DecodedProduct::kMostGroup)});
+    most = std::max({most, passRows(PanelProduct::kGroupRows, PanelProduct::kMostRows),
+                     passRows(DecodedProduct::groupRows(frame.machine), DecodedProduct::kMostRows)});
   sums = k.stack(most * 4 * groupRows);
   int64_t unit = 0;
   for (auto [role, weight] : llvm::enumerate(op.getWeights())) {
@@ -142,9 +144,10 @@ void HeadsEmitter::few(const Segment &segment, int64_t role, const Group &group)
 
 template <typename Body>
 void HeadsEmitter::many(const Segment &segment, int64_t role, const Group &group,
-                        int64_t groupOfRows, int64_t step, Body product) {
+                        int64_t groupOfRows, int64_t most, int64_t step, Body product) {
   Value records = frame.address(op.getAct());
-  forPanelPasses(k, frame.tokens, groupOfRows, passRows(groupOfRows), [&](const PanelPass &pass) {
+  int64_t passed = passRows(groupOfRows, most);
+  forPanelPasses(k, frame.tokens, groupOfRows, passed, [&](const PanelPass &pass) {
     Value record = k.at(records, k.mul(pass.first, layout.stride));
     k.loop(k.constI64(0), group.tiles, step, [&](Value tile) {
       llvm::SmallVector<Value, 2> weights, out;
@@ -164,7 +167,7 @@ void HeadsEmitter::many(const Segment &segment, int64_t role, const Group &group
 
 void HeadsEmitter::panels(const Segment &segment, int64_t role, const Group &group) {
   PanelProduct product(frame, *segment.format, act, segment.cols, scratch, panel);
-  many(segment, role, group, PanelProduct::kGroupRows, 1,
+  many(segment, role, group, PanelProduct::kGroupRows, PanelProduct::kMostRows, 1,
        [&](auto &weights, Value record, Value rows, auto &out) {
          product.emit(weights[0], record, rows, out[0], 4 * groupRows);
        });
@@ -172,7 +175,7 @@ void HeadsEmitter::panels(const Segment &segment, int64_t role, const Group &gro
 
 void HeadsEmitter::decoded(const Segment &segment, int64_t role, const Group &group) {
   DecodedProduct product(frame, *segment.format, act, segment.cols, scratch, panel);
-  many(segment, role, group, DecodedProduct::groupRows(frame.machine),
+  many(segment, role, group, DecodedProduct::groupRows(frame.machine), DecodedProduct::kMostRows,
        DecodedProduct::tilesAtOnce(frame.machine),
        [&](auto &weights, Value record, Value rows, auto &out) {
          product.emit(weights, record, rows, out, 4 * groupRows);

@@ -19,6 +19,11 @@ static int64_t grainFor(int64_t units, int64_t bytes) {
   return std::min<int64_t>(bySize, llvm::divideCeil(units, kLeastPieces));
 }
 
+// Tiles that a product may multiply together: pieces of an even grain are even.
+static int64_t evenGrainFor(int64_t tiles, int64_t bytes) {
+  return llvm::alignTo(grainFor(tiles, bytes), 2);
+}
+
 static plan::Extent extentOf(pack::RowSet rows) {
   return rows == pack::RowSet::Tokens ? plan::Extent::Tokens : plan::Extent::Outputs;
 }
@@ -37,8 +42,9 @@ static Work divide(pack::MatmulOp op) {
   }
   // Gate and up are computed together.
   int64_t units = pack::isGated(op.getEpilogue()) ? first : tiles;
+  int64_t grain = units == tiles ? evenGrainFor(units, bytes) : grainFor(units, bytes);
   bool outputs = op.getRowSet() == pack::RowSet::Outputs;
-  return {units, plan::Extent::Fixed,      grainFor(units, bytes),
+  return {units, plan::Extent::Fixed,      grain,
           bytes, outputs ? 0 : operations, outputs ? operations : 0};
 }
 
@@ -66,7 +72,8 @@ static Work divideTiles(mlir::ValueRange weights, mlir::Value routes) {
   }
   int64_t chosen = llvm::cast<pack::RoutesType>(routes.getType()).getChosen();
   bytes *= chosen;
-  return {units, plan::Extent::Fixed, grainFor(units, bytes), bytes, chosen * operations};
+  int64_t grain = weights.size() == 1 ? evenGrainFor(units, bytes) : grainFor(units, bytes);
+  return {units, plan::Extent::Fixed, grain, bytes, chosen * operations};
 }
 
 Work divideWork(mlir::Operation *op) {
