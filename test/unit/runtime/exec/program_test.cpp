@@ -68,17 +68,20 @@ TEST(ProgramTest, EveryUnitIsComputedOnceHoweverManyThreadsThereAre) {
 
 TEST(ProgramTest, ThreadsFirstTakeNearlyTheirShareOfFewGrains) {
   using Pairs = std::vector<std::pair<int64_t, int64_t>>;
-  EXPECT_EQ(rangesOf(64, 4, 2, Extent::Fixed), (Pairs{{0, 28},
-                                                      {28, 56},
-                                                      {56, 57},
-                                                      {57, 58},
-                                                      {58, 59},
-                                                      {59, 60},
-                                                      {60, 61},
-                                                      {61, 62},
-                                                      {62, 63},
-                                                      {63, 64}}));
+  EXPECT_EQ(rangesOf(48, 3, 2, Extent::Fixed),
+            (Pairs{{0, 21}, {21, 42}, {42, 43}, {43, 44}, {44, 45}, {45, 46}, {46, 47}, {47, 48}}));
   EXPECT_EQ(rangesOf(64, 4, 1, Extent::Fixed), (Pairs{{0, 64}}));
+}
+
+TEST(ProgramTest, PiecesOfAnEvenGrainAreEven) {
+  for (int64_t grain : {2, 4, 6, 10, 12}) {
+    for (uint32_t threads : {1u, 2u, 3u}) {
+      SCOPED_TRACE(::testing::Message() << "grain " << grain << ", " << threads << " threads");
+      for (auto [begin, end] : rangesOf(64, grain, threads, Extent::Fixed)) {
+        EXPECT_EQ((end - begin) % 2, 0) << begin << " to " << end;
+      }
+    }
+  }
 }
 
 TEST(ProgramTest, UnitsOfUnequalSizeAndLargeDispatchesAreTakenByTheGrain) {
