@@ -71,7 +71,8 @@ private:
 };
 
 // Bytes of sums that such a pass has at most: groups that cover 128 rows of
-// heads of 128 values. One row more would take a pass of its own.
+// heads of 128 values, half a step. Two rows too many would take a pass of their
+// own.
 constexpr int64_t kPassBytes = 66 * 1024;
 
 // The most rows of activations in a pass of groups of `group` rows, of which a
