@@ -25,11 +25,11 @@
 // 128 rows of 64 floats and 64 bytes behind them; 128 records of 192 bytes.
 // CHECK:      plan.dispatch @embed_0 spaces [4, 1, 0] offsets [0, 0, [[X:[0-9]+]]] sizes [0, 7616, 131136] units 1 per tokens grain 1
 // CHECK-NEXT: plan.dispatch @quantize_1 spaces [0, 2, 0] offsets {{\[}}[[X]], 0, [[A:[0-9]+]]] sizes [131136, 320, 98304] units 1 per tokens grain 1
-// CHECK-NEXT: plan.dispatch @matmul_2 spaces [0, 1, 0] offsets {{\[}}[[A]], 7616, [[X]]] sizes [98304, 4352, 131136] units 4 per fixed grain 1 {token_bytes = 4352 : i64, token_operations = 8192 : i64}
+// CHECK-NEXT: plan.dispatch @matmul_2 spaces [0, 1, 0] offsets {{\[}}[[A]], 7616, [[X]]] sizes [98304, 4352, 131136] units 4 per fixed grain 2 {token_bytes = 4352 : i64, token_operations = 8192 : i64}
 // CHECK-NEXT: plan.dispatch @quantize_1
 // CHECK-NEXT: plan.dispatch @matmul_2 spaces [0, 1, 0] offsets {{\[[0-9]+}}, 11968, [[X]]]
 // CHECK-NEXT: plan.dispatch @quantize_3 spaces [0, 4, 0] offsets {{\[}}[[X]], 3, {{.*}} units 1 per outputs grain 1
-// CHECK-NEXT: plan.dispatch @matmul_4 {{.*}} sizes [24576, 7616, 51264] units 7 per fixed grain 1 {output_operations = 12800 : i64, token_bytes = 7616 : i64}
+// CHECK-NEXT: plan.dispatch @matmul_4 {{.*}} sizes [24576, 7616, 51264] units 7 per fixed grain 2 {output_operations = 12800 : i64, token_bytes = 7616 : i64}
 // CHECK-NOT:  func.func
 func.func @step() -> tensor<?x100xf32> {
   %unused = pack.weight "unused" : !w

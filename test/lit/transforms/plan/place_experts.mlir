@@ -19,7 +19,7 @@
 // CHECK: plan.dispatch @route_{{.*}} sizes [{{[0-9]+}}, 16576] units 1 per fixed grain 1
 // CHECK: plan.dispatch @quantize_{{.*}} units 2 per tokens grain 2
 // CHECK: plan.dispatch @expert_gate_{{.*}} units 8 per fixed grain 1
-// CHECK: plan.dispatch @expert_sum_{{.*}} units 4 per fixed grain 1
+// CHECK: plan.dispatch @expert_sum_{{.*}} units 4 per fixed grain 2
 func.func @step() -> tensor<?x128xf32> {
   %ids = pack.input ids : tensor<?xi32>
   %rows = pack.input output_rows : tensor<?xi32>
