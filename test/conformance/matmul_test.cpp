@@ -113,7 +113,11 @@ Expected expected(const Case &c, int64_t row, const Activations &act, int64_t to
 
 class MatmulTest : public TargetTest {
 protected:
-  void check(Case &c, pack::ActType type, int64_t tokens = kMostTokens);
+  void check(Case &c, pack::ActType type, int64_t tokens = kMostTokens) {
+    Activations act(type, tokens, c.outRows());
+    check(c, act);
+  }
+  void check(Case &c, Activations &act);
   void checkFormat(const FormatSpec &format, bool exact, bool epilogues);
 
 private:
@@ -155,9 +159,9 @@ void MatmulTest::compare(Case &c, const Activations &act, const std::vector<floa
     }
 }
 
-void MatmulTest::check(Case &c, pack::ActType type, int64_t most) {
+void MatmulTest::check(Case &c, Activations &act) {
+  int64_t most = act.tokens;
   c.makeBiases();
-  Activations act(type, most, c.outRows());
   std::string text = c.text(act.typeText());
   SCOPED_TRACE(text);
   Kernel kernel(target(), text);
@@ -253,6 +257,26 @@ TEST_P(MatmulTest, MultipliesManyTokensWithLongRows) {
     Case c;
     c.add(*format, 17, 1280);
     check(c, actTypeFor({format}, 1280), kManyTokens);
+  }
+}
+
+// Among sums that are 0 others lie in the middle of two floats, and what is left
+// of a 0 that is not quite 0 would decide between them.
+TEST_P(MatmulTest, SumsOfZeroLeaveNothing) {
+  constexpr int64_t kWidth = 512;
+  Random random(3);
+  std::vector<std::vector<float>> rows(kMostTokens, std::vector<float>(kWidth));
+  for (std::vector<float> &row : rows)
+    for (int64_t i = 0; i < kWidth; i += 16)
+      row[i + random.below(16)] = std::ldexp(random.next(), -int(random.below(7)));
+  for (const FormatSpec *format : formatsFor(target())) {
+    if (format->blockWeights != 256)
+      continue;
+    SCOPED_TRACE(format->name.str());
+    Case c;
+    c.add(*format, 96, kWidth);
+    Activations act(actTypeFor({format}, kWidth), rows);
+    check(c, act);
   }
 }
 

@@ -19,4 +19,9 @@ ActSums::ActSums(const WeightReader &reader, pack::ActType type, const pack::Act
   assert(corr >= 0 && "the activations lack the sums for a zero point");
 }
 
+mlir::Value powerOf(KernelBuilder &k, mlir::Value exponents) {
+  int64_t lanes = llvm::cast<mlir::VectorType>(exponents.getType()).getDimSize(0);
+  return k.bitcast(k.add(exponents, int64_t(127) << 23), k.vec(lanes, k.f32()));
+}
+
 } // namespace izhc

@@ -17,4 +17,9 @@ struct ActSums {
   ActSums(const WeightReader &reader, pack::ActType type, const pack::ActLayout &act);
 };
 
+// 2^e of exponents (dwords in lanes) that a record has shifted to their place in
+// a float. To add them to the bits of sums would make tiny numbers of sums that
+// are 0, which decide how a later sum is rounded.
+mlir::Value powerOf(KernelBuilder &k, mlir::Value exponents);
+
 } // namespace izhc

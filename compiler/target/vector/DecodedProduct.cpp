@@ -127,7 +127,7 @@ void DecodedProduct::prepare(const Span &span, const Group &group) {
         [&](int64_t r, Value at, Value bits) { keep(Starts, r, at, k.add(bits, kBiasBits)); });
   if (panels[0].nested && grouped)
     prepareField(span, group, act.exponents, 32, [&](int64_t r, Value at, Value bits) {
-      Value power = k.bitcast(k.add(bits, int64_t(127) << 23), floats);
+      Value power = powerOf(k, bits);
       keep(Powers, r, at, power);
       keep(Shifts, r, at, k.mul(power, k.constFloat(floats, -kBias)));
     });
@@ -231,11 +231,9 @@ void DecodedProduct::overChunks(const Span &span, const Group &group) {
       [&](int64_t r, int64_t v, size_t i) { k.store(state[i], place(r, v), unsigned(4 * lanes)); });
 }
 
-// The parts of a unit: first those of products, then of minima.
 void DecodedProduct::overUnits(const Span &span, const Group &group) {
-  int64_t count = size * kVectors;
   k.loop(k.constI64(0), span.units, 1, [&](Value u) {
-    Values start(reader.spec.hasMin ? 2 * count : count, k.zero(floats));
+    Values start(size * kVectors, k.zero(floats));
     Values parts = k.loop(k.constI64(0), k.constI64(4), k.constI64(1), start,
                           [&](Value q, ArrayRef<Value> carried) {
                             Values parts(carried.begin(), carried.end());
@@ -244,13 +242,12 @@ void DecodedProduct::overUnits(const Span &span, const Group &group) {
                             addParts(span, group, chunk, parts);
                             return parts;
                           });
-    addScaled(span, group, u, parts, false);
-    if (reader.spec.hasMin)
-      addScaled(span, group, u, Values(parts.begin() + count, parts.end()), true);
+    addScaled(span, group, u, parts);
   });
 }
 
-// part += (float(sum) * 2^e) * sub; or scales of the activations for 2^e.
+// part += (float(sum) * 2^e) * scale   (+ m * sum of activations); or scales of
+// the activations for 2^e.
 void DecodedProduct::addParts(const Span &span, const Group &group, Value chunk, Values &parts) {
   DecodedPanel &panel = panels[0];
   bool hasMin = reader.spec.hasMin, by32 = panel.step == 32;
@@ -263,7 +260,7 @@ void DecodedProduct::addParts(const Span &span, const Group &group, Value chunk,
   for (int64_t s = 0; s < panel.steps; ++s) {
     Values sums = dots(span, group, chunk, s), scales, minima;
     for (Value at : vectors([&](DecodedPanel &p) { return p.scales(chunk, s); }))
-      scales.push_back(panel.hasScales ? load(at) : Value());
+      scales.push_back(load(at));
     for (Value at : vectors([&](DecodedPanel &p) { return p.minima(chunk, s); }))
       minima.push_back(hasMin ? load(at) : Value());
     int64_t block = s * panel.step / 32 * 4;
@@ -282,33 +279,25 @@ void DecodedProduct::addParts(const Span &span, const Group &group, Value chunk,
       }
       Value product = biased ? k.mulAdd(k.bitcast(sums[i], floats), power, shift)
                              : k.mul(k.intToFloat(sums[i]), power);
-      parts[i] =
-          panel.hasScales ? k.mulAdd(product, scales[v], parts[i]) : k.add(product, parts[i]);
-      if (hasMin) {
-        Value &to = parts[size * kVectors + i];
-        to = k.mulAdd(minima[v], rowSum, to);
-      }
+      parts[i] = k.mulAdd(product, scales[v], parts[i]);
+      if (hasMin)
+        parts[i] = k.mulAdd(minima[v], rowSum, parts[i]);
     });
   }
 }
 
-// acc += part * (scale * step) for a unit.
+// acc += part * step for a unit.
 void DecodedProduct::addScaled(const Span &span, const Group &group, Value unit,
-                               const Values &parts, bool minima) {
+                               const Values &parts) {
   Value steps = k.at(k.at(group.record, k.mul(k.add(span.firstUnit, unit), 4)), act.scales), step;
-  Values scales;
-  for (Value at : vectors([&](DecodedPanel &panel) {
-         return minima ? panel.unitMinimum(unit) : panel.unitScale(unit);
-       }))
-    scales.push_back(k.load(floats, at, unsigned(4 * lanes)));
   forSums([&](int64_t r, int64_t v, size_t i) {
     // Activations with a scale a block have been multiplied by it already.
     if (v == 0 && grouped)
       step = rowValue(k.f32(), steps, r, 0);
     Value place = k.at(group.out[v], r * group.outStride);
     Value old = k.load(floats, place, unsigned(4 * lanes));
-    Value factor = grouped ? k.mul(scales[v], step) : scales[v];
-    k.store(k.mulAdd(parts[i], factor, old), place, unsigned(4 * lanes));
+    Value sum = grouped ? k.mulAdd(parts[i], step, old) : k.add(parts[i], old);
+    k.store(sum, place, unsigned(4 * lanes));
   });
 }
 

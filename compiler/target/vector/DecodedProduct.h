@@ -43,9 +43,8 @@ public:
 
   // For each of tilesAtOnce tiles: writes the sums of row i of group g of
   // `rows` rows (groupRows..kMostRows) to its out + (groupRows * g + i) *
-  // outStride. Every sum is that of TileProduct::emit, bit for bit (but for sums
-  // of 256-blocks that are 0: of these TileProduct makes numbers below 2^-96).
-  // `first` is the record of row 0.
+  // outStride. Every sum is that of TileProduct::emit, bit for bit. `first` is
+  // the record of row 0.
   void emit(llvm::ArrayRef<Value> tiles, Value first, Value rows, llvm::ArrayRef<Value> out,
             int64_t outStride);
 
@@ -69,8 +68,7 @@ private:
   void overChunks(const Span &span, const Group &group);
   void overUnits(const Span &span, const Group &group);
   void addParts(const Span &span, const Group &group, Value chunk, Values &parts);
-  void addScaled(const Span &span, const Group &group, Value unit, const Values &parts,
-                 bool minima);
+  void addScaled(const Span &span, const Group &group, Value unit, const Values &parts);
   void fetchAhead(const Group &group, Value chunk);
   Values dots(const Span &span, const Group &group, Value chunk, int64_t s);
   Values vectors(llvm::function_ref<Value(DecodedPanel &panel)> place);

@@ -186,13 +186,8 @@ Value PanelProduct::overChunks(const Panel &panel, const Group &group, Value buf
   return buffer;
 }
 
-// Times 2^e by adding to the exponent, as TileProduct does.
-Value PanelProduct::scaledByExponent(Value sum, Value exponent) {
-  return k.bitcast(k.add(k.bitcast(k.intToFloat(sum), ints), exponent), floats);
-}
-
-// part += (float(sum) * 2^e) * sub for the 256 of a unit, then acc += part *
-// (d * step); or scales of the activations for 2^e, step 1.
+// part += (float(sum) * 2^e) * scale (+ m * sum of activations) for the 256 of a
+// unit, then acc += part * step; or scales of the activations for 2^e, step 1.
 Value PanelProduct::overUnits(const Panel &panel, const Group &group, Value buffer) {
   Values outer = k.loop(k.constI64(0), panel.units, k.constI64(1), buffer,
                         [&](Value u, llvm::ArrayRef<Value> carried) {
@@ -209,9 +204,7 @@ Value PanelProduct::overUnits(const Panel &panel, const Group &group, Value buff
                                            return part;
                                          });
                           Value next = state.pop_back_val();
-                          addScaled(panel, group, u, state, vectorAt(decoded.unitScale(u)));
-                          if (reader.spec.hasMin)
-                            addMinima(panel, group, u);
+                          addScaled(panel, group, u, state);
                           return Values{next};
                         });
   return outer[0];
@@ -222,57 +215,41 @@ void PanelProduct::addParts(const Panel &panel, const Group &group, Value chunk,
   Value from = k.at(buffers, buffer);
   Type element = grouped ? k.i32() : k.f32();
   Value factors = actAt(panel, group.record, chunk, grouped ? act.exponents : act.scales, 8);
+  bool hasMin = reader.spec.hasMin, by32 = decoded.step == 32;
+  Value rowSums;
+  if (hasMin)
+    rowSums = by32 ? actAt(panel, group.record, chunk, act.sums, 8)
+                   : actAt(panel, group.record, chunk, sums16Offset, 16);
   for (int64_t s = 0; s < decoded.steps; ++s) {
-    Value scale = decoded.hasScales ? vectorAt(decoded.scales(chunk, s)) : Value();
+    Value scale = vectorAt(decoded.scales(chunk, s));
+    Value minimum = hasMin ? vectorAt(decoded.minima(chunk, s)) : Value();
     for (int64_t r = 0; r < kGroupRows; ++r) {
-      Value sum = k.load(ints, k.at(from, s * kSumBytes + r * kVector), 64);
       Value factor = rowValue(element, factors, r, s * decoded.step / 32 * 4);
-      Value product = grouped ? scaledByExponent(sum, factor) : k.mul(k.intToFloat(sum), factor);
-      part[r] = scale ? k.mulAdd(product, scale, part[r]) : k.add(product, part[r]);
+      if (grouped)
+        factor = powerOf(k, factor);
+      auto scaled = [&](Value sum) { return k.mul(k.intToFloat(sum), factor); };
+      Value sum = k.load(ints, k.at(from, s * kSumBytes + r * kVector), 64);
+      part[r] = k.mulAdd(scaled(sum), scale, part[r]);
+      if (!hasMin)
+        continue;
+      Value rowSum = by32 ? rowValue(k.f32(), rowSums, r, 4 * s)
+                          : scaled(rowValue(k.i32(), rowSums, r, 4 * s));
+      part[r] = k.mulAdd(minimum, rowSum, part[r]);
     }
   }
 }
 
-// acc += part * (scale * step) for a unit.
-void PanelProduct::addScaled(const Panel &panel, const Group &group, Value u, const Values &part,
-                             Value scale) {
+// acc += part * step for a unit.
+void PanelProduct::addScaled(const Panel &panel, const Group &group, Value u, const Values &part) {
   Value number = k.add(panel.firstUnit, u);
   Value steps = k.at(k.at(group.record, k.mul(number, 4)), act.scales);
   for (int64_t r = 0; r < kGroupRows; ++r) {
     Value place = k.at(group.out, r * group.outStride);
     // Activations with a scale a block have been multiplied by it already.
-    Value factor = grouped ? k.mul(scale, rowValue(k.f32(), steps, r, 0)) : scale;
-    k.store(k.mulAdd(part[r], factor, vectorAt(place)), place, 64);
+    Value sum = grouped ? k.mulAdd(part[r], rowValue(k.f32(), steps, r, 0), vectorAt(place))
+                        : k.add(part[r], vectorAt(place));
+    k.store(sum, place, 64);
   }
-}
-
-// The same for minima: they don't need the unit, and their sums would not fit
-// into the registers beside the others.
-void PanelProduct::addMinima(const Panel &panel, const Group &group, Value u) {
-  Values part = k.loop(
-      k.constI64(0), k.constI64(4), k.constI64(1), Values(kGroupRows, k.zero(floats)),
-      [&](Value q, llvm::ArrayRef<Value> carried) {
-        Values part(carried.begin(), carried.end());
-        Value chunk = k.add(k.mul(u, 4), q);
-        bool by32 = decoded.step == 32;
-        Value sums = by32 ? actAt(panel, group.record, chunk, act.sums, 8)
-                          : actAt(panel, group.record, chunk, sums16Offset, 16);
-        Value factors = actAt(panel, group.record, chunk, grouped ? act.exponents : act.scales, 8);
-        for (int64_t s = 0; s < decoded.steps; ++s) {
-          Value minimum = vectorAt(decoded.minima(chunk, s));
-          for (int64_t r = 0; r < kGroupRows; ++r) {
-            Value sum = rowValue(by32 ? k.f32() : k.i32(), sums, r, 4 * s);
-            if (!by32) {
-              Value factor =
-                  rowValue(grouped ? k.i32() : k.f32(), factors, r, s * decoded.step / 32 * 4);
-              sum = grouped ? scaledByExponent(sum, factor) : k.mul(k.intToFloat(sum), factor);
-            }
-            part[r] = k.mulAdd(minimum, sum, part[r]);
-          }
-        }
-        return part;
-      });
-  addScaled(panel, group, u, part, vectorAt(decoded.unitMinimum(u)));
 }
 
 } // namespace izhc

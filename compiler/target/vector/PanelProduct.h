@@ -58,16 +58,13 @@ private:
   Value overChunks(const Panel &panel, const Group &group, Value buffer);
   Value overUnits(const Panel &panel, const Group &group, Value buffer);
   void addParts(const Panel &panel, const Group &group, Value chunk, Value buffer, Values &part);
-  void addScaled(const Panel &panel, const Group &group, Value unit, const Values &part,
-                 Value scale);
-  void addMinima(const Panel &panel, const Group &group, Value unit);
+  void addScaled(const Panel &panel, const Group &group, Value unit, const Values &part);
 
   void startChunk(const Panel &panel, Value record, Value chunk, Value buffer);
   Value startNext(const Panel &panel, const Group &group, Value chunk, Value buffer);
   Value actAt(const Panel &panel, Value record, Value chunk, int64_t field, int64_t bytesAChunk);
   Value rowValue(mlir::Type element, Value base, int64_t row, int64_t offset);
   Value vectorAt(Value place) { return k.load(floats, place, 64); }
-  Value scaledByExponent(Value sum, Value exponent);
 
   KernelBuilder &k;
   const MatrixUnit &unit;

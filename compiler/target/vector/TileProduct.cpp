@@ -3,8 +3,8 @@
 //
 //   block32    acc += float(dot of 32) * (d * scale)            (+ m * sum)
 //   block16    as block32 with a scale for each 16
-//   block256   part += (float(dot) * 2^e) * sub                 one 256
-//              acc += part * (d * step)  (- (sum of sub-minima * sums) * (dmin * step))
+//   block256   part += (float(dot) * 2^e) * (d * sub)   (- (dmin * sub-minimum) * sum)
+//              acc += part * step                               one 256
 //   block32 with weights in blocks of 256: as block256 with scale for 2^e, step 1
 //   f32        acc += weight * x, the weights expanded to float32
 
@@ -230,9 +230,8 @@ TileProduct::Values TileProduct::block16Units(const Parts &parts, Value first, i
                 });
 }
 
-// One chunk of 64 weights of a 256-block: adds to the unit's sums (rows *
-// parts of products, then as many of minima).
-void TileProduct::chunkOfBlock256(const Parts &parts, Value unit, Value chunk,
+// One chunk of 64 weights of a 256-block: adds to the unit's sums.
+void TileProduct::chunkOfBlock256(const Parts &parts, const Heads &heads, Value unit, Value chunk,
                                   const ActPlace &place, int64_t rows, Values &sums) {
   const FormatSpec &spec = reader.spec;
   Value offset = k.mul(chunk, reader.layout.chunkBytes);
@@ -246,32 +245,23 @@ void TileProduct::chunkOfBlock256(const Parts &parts, Value unit, Value chunk,
     dwords.push_back(reader.subDwords(bytes[p], k.at(subs, p * 4 * lanes)));
   int64_t step = spec.subWeights == 16 ? 16 : 32;
   bool grouped = type.getKind() == pack::ActKind::Block256;
-  Type ints = k.vec(lanes, k.i32()), floats = k.vec(lanes, k.f32());
   for (int64_t kk = 0; kk < 64; kk += step) {
     Values products = dots(planes, bytes, place, rows, kk, step);
     Values scales, minima;
-    for (Value dword : dwords) {
-      scales.push_back(reader.sub(dword, kk));
+    for (int64_t p = 0; p < parts.count; ++p) {
+      Value dword = dwords.empty() ? Value() : dwords[p];
+      scales.push_back(reader.scaleOfSub(heads.scales[p], dword, kk));
       if (spec.hasMin)
-        minima.push_back(reader.subMin(dword, kk));
+        minima.push_back(k.mul(heads.minima[p], reader.subMin(dword, kk)));
     }
     for (int64_t r = 0; r < rows; ++r) {
-      Value factor = rowValue(grouped ? k.i32() : k.f32(), grouped ? place.exponents : place.scales,
-                              r, kk / 32 * 4);
-      // Times 2^e by adding to the exponent; of a zero this makes a number
-      // below 2^-96, which vanishes.
-      auto scaled = [&](Value sum) {
-        Value value = k.intToFloat(sum);
-        return grouped ? k.bitcast(k.add(k.bitcast(value, ints), factor), floats)
-                       : k.mul(value, factor);
-      };
+      Value factor = grouped ? powerOf(k, rowValue(k.i32(), place.exponents, r, kk / 32 * 4))
+                             : rowValue(k.f32(), place.scales, r, kk / 32 * 4);
+      auto scaled = [&](Value sum) { return k.mul(k.intToFloat(sum), factor); };
       for (int64_t p = 0; p < parts.count; ++p) {
-        size_t i = r * parts.count + p;
-        Value product = scaled(products[i]);
-        sums[i] =
-            reader.hasSubs() ? k.mulAdd(product, scales[p], sums[i]) : k.add(product, sums[i]);
+        Value &to = sums[r * parts.count + p];
+        to = k.mulAdd(scaled(products[r * parts.count + p]), scales[p], to);
         if (spec.hasMin) {
-          Value &to = sums[rows * parts.count + i];
           Value sum = step == 32 ? rowValue(k.f32(), place.sums, r, kk / 32 * 4)
                                  : scaled(rowValue(k.i32(), place.sums16, r, kk / 16 * 4));
           to = k.mulAdd(minima[p], sum, to);
@@ -284,48 +274,43 @@ void TileProduct::chunkOfBlock256(const Parts &parts, Value unit, Value chunk,
 TileProduct::Values TileProduct::block256Units(const Parts &parts, Value first, int64_t rows) {
   Value units = k.constI64(reader.layout.unitsPerRow(cols));
   int64_t count = rows * parts.count;
-  bool hasMin = reader.spec.hasMin;
-  return k.loop(
-      k.constI64(0), units, k.constI64(1), zeros(count),
-      [&](Value u, llvm::ArrayRef<Value> carried) {
-        Values acc(carried.begin(), carried.end());
-        Value unit = k.mul(u, reader.layout.unitBytes);
-        Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
-        Values scales, minima;
-        Values bytes = spread(k.at(parts.bytes, unit), parts.count, 4 * lanes);
-        for (int64_t p = 0; p < parts.count; ++p) {
-          scales.push_back(reader.scale(bytes[p], halves[p], 0));
-          if (hasMin)
-            minima.push_back(k.neg(reader.minimum(halves[p], 0)));
-        }
-        // Chunks fetch their own lines, but where they are expanded before.
-        const PackedLayout &layout = reader.layout;
-        fetchAhead(rows, bytes[0], reader.expands() ? layout.unitBytes : layout.headBytes);
-        unpackUnit(parts, bytes, halves);
-        Value firstChunk = k.mul(u, 4);
-        Values sums =
-            k.loop(k.constI64(0), k.constI64(4), k.constI64(1), zeros(hasMin ? 2 * count : count),
-                   [&](Value q, llvm::ArrayRef<Value> carried) {
-                     Values sums(carried.begin(), carried.end());
-                     ActPlace place = placeOf(first, k.add(firstChunk, q));
-                     chunkOfBlock256(parts, unit, q, place, rows, sums);
-                     return sums;
-                   });
-        Value steps = k.at(k.at(first, k.mul(u, 4)), act.scales);
-        for (int64_t r = 0; r < rows; ++r) {
-          // Activations with a scale a block have been multiplied by it already.
-          Value step =
-              type.getKind() == pack::ActKind::Block256 ? rowValue(k.f32(), steps, r, 0) : Value();
-          auto stepped = [&](Value scale) { return step ? k.mul(scale, step) : scale; };
-          for (int64_t p = 0; p < parts.count; ++p) {
-            size_t i = r * parts.count + p;
-            acc[i] = k.mulAdd(sums[i], stepped(scales[p]), acc[i]);
-            if (hasMin)
-              acc[i] = k.mulAdd(sums[count + i], stepped(minima[p]), acc[i]);
-          }
-        }
-        return acc;
-      });
+  bool grouped = type.getKind() == pack::ActKind::Block256;
+  return k.loop(k.constI64(0), units, k.constI64(1), zeros(count),
+                [&](Value u, llvm::ArrayRef<Value> carried) {
+                  Values acc(carried.begin(), carried.end());
+                  Value unit = k.mul(u, reader.layout.unitBytes);
+                  Values halves = spread(k.at(parts.halves, unit), parts.count, 2 * lanes);
+                  Heads heads;
+                  Values bytes = spread(k.at(parts.bytes, unit), parts.count, 4 * lanes);
+                  for (int64_t p = 0; p < parts.count; ++p) {
+                    heads.scales.push_back(reader.scale(bytes[p], halves[p], 0));
+                    if (reader.spec.hasMin)
+                      heads.minima.push_back(k.neg(reader.minimum(halves[p], 0)));
+                  }
+                  // Chunks fetch their own lines, but where they are expanded before.
+                  const PackedLayout &layout = reader.layout;
+                  fetchAhead(rows, bytes[0],
+                             reader.expands() ? layout.unitBytes : layout.headBytes);
+                  unpackUnit(parts, bytes, halves);
+                  Value firstChunk = k.mul(u, 4);
+                  Values sums = k.loop(k.constI64(0), k.constI64(4), k.constI64(1), zeros(count),
+                                       [&](Value q, llvm::ArrayRef<Value> carried) {
+                                         Values sums(carried.begin(), carried.end());
+                                         ActPlace place = placeOf(first, k.add(firstChunk, q));
+                                         chunkOfBlock256(parts, heads, unit, q, place, rows, sums);
+                                         return sums;
+                                       });
+                  Value steps = k.at(k.at(first, k.mul(u, 4)), act.scales);
+                  for (int64_t r = 0; r < rows; ++r) {
+                    // Activations with a scale a block have been multiplied by it already.
+                    Value step = grouped ? rowValue(k.f32(), steps, r, 0) : Value();
+                    for (int64_t p = 0; p < parts.count; ++p) {
+                      size_t i = r * parts.count + p;
+                      acc[i] = step ? k.mulAdd(sums[i], step, acc[i]) : k.add(sums[i], acc[i]);
+                    }
+                  }
+                  return acc;
+                });
 }
 
 //===----------------------------------------------------------------------===//

@@ -52,8 +52,12 @@ private:
   void expandBlock(llvm::ArrayRef<Value> bytes, llvm::ArrayRef<Value> scales,
                    llvm::ArrayRef<Value> minima, Value values, int64_t rows, int64_t kk,
                    int64_t count, llvm::MutableArrayRef<WeightReader::Planes> planes, Values &sums);
-  void chunkOfBlock256(const Parts &parts, Value unit, Value chunk, const ActPlace &place,
-                       int64_t rows, Values &sums);
+  // Scales and negative minima of a unit of 256, one of each part.
+  struct Heads {
+    Values scales, minima;
+  };
+  void chunkOfBlock256(const Parts &parts, const Heads &heads, Value unit, Value chunk,
+                       const ActPlace &place, int64_t rows, Values &sums);
   void unpackUnit(const Parts &parts, llvm::ArrayRef<Value> bytes, llvm::ArrayRef<Value> halves);
   Value codesOf(const Parts &parts, Value unit);
   ActPlace placeOf(Value first, Value chunk);

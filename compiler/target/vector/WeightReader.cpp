@@ -132,6 +132,10 @@ Value WeightReader::sub(Value dwords, int64_t kk) {
   return k.intToFloat(value);
 }
 
+Value WeightReader::scaleOfSub(Value scale, Value dwords, int64_t kk) {
+  return dwords ? k.mul(scale, sub(dwords, kk)) : scale;
+}
+
 Value WeightReader::subMin(Value dwords, int64_t kk) {
   int64_t index = kk / spec.subWeights;
   if (spec.subBits == 4)

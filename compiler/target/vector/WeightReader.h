@@ -60,6 +60,9 @@ public:
   // Sub-scale and sub-minimum of weight kk (0..63) of the chunk, as float.
   Value sub(Value dwords, int64_t kk);
   Value subMin(Value dwords, int64_t kk);
+  // The scale of weight kk of a unit of 256: `scale`, the unit's, times its
+  // sub-scale where there are any (else `dwords` is null).
+  Value scaleOfSub(Value scale, Value dwords, int64_t kk);
 
 private:
   // Grids.
