@@ -146,11 +146,10 @@ std::vector<Pair> readTable(const Rule &rule, Buffer &table, int rows) {
 
 class RouteTest : public TargetTest {
 protected:
-  void check(const Rule &rule);
+  void check(const Rule &rule, int count = 9);
 };
 
-void RouteTest::check(const Rule &rule) {
-  constexpr int kRows = 9;
+void RouteTest::check(const Rule &rule, int count) {
   std::string bias = rule.biased ? ", %b: memref<" + number(rule.experts) + "xf32>" : "";
   std::string text =
       fill("plan.kernel @k(%l: $M$B, %r: $T) {\n"
@@ -174,7 +173,7 @@ void RouteTest::check(const Rule &rule) {
   Kernel kernel(target(), text);
   ASSERT_TRUE(bool(kernel));
   Random random(rule.experts + 10 * rule.chosen);
-  Array<float> ratings(random.floats(kRows * rule.experts, 3.0f));
+  Array<float> ratings(random.floats(count * rule.experts, 3.0f));
   Array<float> biases(random.floats(rule.experts, 0.5f));
   auto run = [&](int first, int rows) {
     auto table = std::make_unique<Buffer>(rule.layout().bytes(rows), 0xEE);
@@ -185,8 +184,8 @@ void RouteTest::check(const Rule &rule) {
     kernel.run(bindings, {rows}, 0, 1, /*all=*/true);
     return readTable(rule, *table, rows);
   };
-  std::vector<Pair> all = run(0, kRows);
-  for (int row = 0; row < kRows; ++row) {
+  std::vector<Pair> all = run(0, count);
+  for (int row = 0; row < count; row += count / 9) {
     std::vector<Pair> alone = run(row, 1);
     for (const Choice &choice : choose(rule, &ratings[row * rule.experts], &biases[0])) {
       auto same = [&](const Pair &pair) { return pair.expert == choice.expert; };
@@ -207,6 +206,9 @@ TEST_P(RouteTest, ChoosesByASoftmaxOfAll) {
   check({5, 5, Softmax, true, false, 0.5f});
   check({16, 3, Softmax, true, true});
 }
+
+// So many pairs that those who list them have several turns.
+TEST_P(RouteTest, ListsThePairsOfManyRows) { check({6, 5, Softmax, true}, 300); }
 
 TEST_P(RouteTest, ChoosesBeforeTheSoftmax) { check({33, 4, SoftmaxChosen}); }
 

@@ -1,5 +1,4 @@
-// `route`: a warp chooses the experts of a row; then a thread an expert lists
-// its pairs.
+// `route`: a warp chooses the experts of a row; then one block lists the pairs.
 
 #include "dialects/pack/RoutesLayout.h"
 #include "targets/cuda/codegen/Forms.h"
@@ -20,7 +19,7 @@ struct RouteEmitter {
   KernelBuilder &k;
   pack::RoutesLayout layout;
   int64_t experts, chosen, groups;
-  // counts: pairs of each expert in each part of the choices, then their firsts
+  // counts: pairs of each expert in each part of the choices, then in those before
   Value table, counts;
   Value scores, ranks, worths; // of a warp's row
   Value weights;               // of its choices
@@ -181,69 +180,120 @@ struct RouteEmitter {
     block.syncWarp();
   }
 
-  // Of the choices, which threads that share an expert divide.
-  int64_t parts() const { return std::max<int64_t>(1, block.threads / experts); }
-  Value partEnd(Value part) {
-    Value each = k.div(k.add(k.mul(block.tokens, chosen), parts() - 1), parts());
-    return k.min(k.mul(part, each), k.mul(block.tokens, chosen));
+  // ---- The list of pairs, by counting. Warps share the choices in parts, in their
+  // order; a warp takes 32 neighbours at a time.
+
+  // Tables of a count for each expert that shared memory is spent on.
+  static constexpr int64_t kCountBytes = 32 << 10;
+  int64_t parts() const {
+    return std::clamp<int64_t>(kCountBytes / (4 * experts), 1, block.warps());
+  }
+  Value shareOf(Value part, Value expert) { return k.add(k.mul(part, experts), expert); }
+  void storeIndex(Value value, Value array, Value i) {
+    k.store(k.truncate(value, k.i32()), k.at(array, k.mul(i, 4)), 4);
   }
 
-  // Calls body(choice, `before` and how many of the expert came before in the part)
-  // for its choices; returns the last number, as i64.
-  Value forChoices(Value expert, Value part, Value before,
-                   llvm::function_ref<void(Value i, Value before)> body) {
-    return k.loop(partEnd(part), partEnd(k.add(part, 1)), k.constI64(1), {before},
-                  [&](Value i, ArrayRef<Value> carried) {
-                    Value own = k.equal(field(pair(i), layout.kChoice), expert);
-                    k.ifThen(own, [&] { body(i, carried[0]); });
-                    return Block::Values{k.select(own, k.add(carried[0], 1), carried[0])};
-                  })[0];
+  // Calls body(choice, expert, place) for the choices of the warp's part, where
+  // `counts` of the part says the place of each expert's first; after it, that
+  // behind the last.
+  void forChoices(llvm::function_ref<void(Value i, Value expert, Value place)> body) {
+    Value all = k.mul(block.tokens, chosen);
+    Value each = k.mul(k.div(k.add(all, parts() * kWarp - 1), parts() * kWarp), kWarp);
+    Value first = k.min(k.mul(block.warp, each), all), end = k.min(k.add(first, each), all);
+    end = k.select(k.less(block.warp, k.constI64(parts())), end, first);
+    k.loop(first, end, kWarp, [&](Value start) {
+      Value i = k.add(start, block.lane), inside = k.less(i, end);
+      Value choice = k.load(k.i32(), k.at(pair(k.min(i, k.add(end, -1))), layout.kChoice), 4);
+      choice = k.select(inside, choice, k.constInt(k.i32(), -1));
+      // How many lanes below, and above, have the same.
+      Value below = k.constI64(0), above = below, one = k.constI64(1), none = below;
+      for (int64_t mask = 1; mask < kWarp; ++mask) {
+        Value same = k.select(k.equal(block.exchange(choice, mask), choice), one, none);
+        Value isAbove = k.less(block.lane, xorLane(mask));
+        below = k.add(below, k.select(isAbove, none, same));
+        above = k.add(above, k.select(isAbove, same, none));
+      }
+      Value expert = k.extendS(k.select(inside, choice, k.zero(k.i32())), k.i64());
+      Value share = shareOf(block.warp, expert), place = k.add(loadIndex(k, counts, share), below);
+      block.syncWarp();
+      Value isLast = k.andBits(inside, k.equal(above, none));
+      k.ifThen(isLast, [&] { storeIndex(k.add(place, 1), counts, share); });
+      block.syncWarp();
+      k.ifThen(inside, [&] { body(i, expert, place); });
+    });
+  }
+  Value xorLane(int64_t mask) { return k.xorBits(block.lane, mask); }
+
+  // The sum of what lanes below have; all lanes call it.
+  Value sumBelow(Value value) {
+    Value sum = k.zero(k.i32()), all = value;
+    for (int64_t mask = 1; mask < kWarp; mask *= 2) {
+      Value other = block.exchange(all, mask);
+      sum = k.add(sum, k.select(k.less(xorLane(mask), block.lane), other, k.zero(k.i32())));
+      all = k.add(all, other);
+    }
+    return sum;
+  }
+
+  // Enters the experts that have pairs, and makes `totals` their first pairs; by one
+  // warp.
+  void enterExperts(Value totals) {
+    int64_t each = llvm::divideCeil(experts, kWarp);
+    Value first = k.mul(block.lane, each), zero = k.constI64(0);
+    auto forMine = [&](ArrayRef<Value> from, auto body) {
+      return k.loop(zero, k.constI64(each), k.constI64(1), from,
+                    [&](Value i, ArrayRef<Value> carried) {
+                      Value e = k.add(first, i), inside = k.less(e, k.constI64(experts));
+                      Value here = k.min(e, k.constI64(experts - 1));
+                      Value count = k.select(inside, loadIndex(k, totals, here), zero);
+                      Value some = k.less(zero, count);
+                      body(e, some, count, carried);
+                      return Block::Values{k.add(carried[0], count),
+                                           k.select(some, k.add(carried[1], 1), carried[1])};
+                    });
+    };
+    auto mine = forMine({zero, zero}, [](Value, Value, Value, ArrayRef<Value>) {});
+    Block::Values before;
+    for (Value count : mine)
+      before.push_back(k.extendS(sumBelow(k.truncate(count, k.i32())), k.i64()));
+    auto after = forMine(before, [&](Value e, Value some, Value count, ArrayRef<Value> at) {
+      k.ifThen(some, [&] {
+        Value to = k.at(k.at(table, layout.kExperts), k.mul(at[1], layout.kExpertBytes));
+        storeIndex(e, to, zero);
+        storeIndex(at[0], k.at(to, layout.kFirst), zero);
+        storeIndex(count, k.at(to, layout.kCount), zero);
+        storeIndex(at[0], totals, e);
+      });
+    });
+    k.ifThen(k.equal(block.lane, k.constI64(kWarp - 1)),
+             [&] { storeIndex(after[1], table, zero); });
   }
 
   void list() {
-    counts = block.shared(8 * experts * parts());
-    int64_t shares = experts * parts();
-    Value firsts = k.at(counts, 4 * shares);
-    auto store = [&](Value value, Value address) {
-      k.store(k.truncate(value, k.i32()), address, 4);
-    };
-    block.forThreads(shares, [&](Value share) {
-      Value e = k.div(share, parts()), part = k.rem(share, parts());
-      Value count = forChoices(e, part, k.constI64(0), [](Value, Value) {});
-      store(count, k.at(counts, k.mul(share, 4)));
+    counts = block.shared(4 * experts * parts());
+    Value totals = block.shared(4 * experts), zero = k.constI64(0);
+    block.forThreads(experts * parts(), [&](Value share) { storeIndex(zero, counts, share); });
+    block.barrier();
+    forChoices([](Value, Value, Value) {});
+    block.barrier();
+    // What parts before have of an expert.
+    block.forThreads(experts, [&](Value e) {
+      Value sum = k.loop(zero, k.constI64(parts()), k.constI64(1), {zero},
+                         [&](Value part, ArrayRef<Value> before) {
+                           Value share = shareOf(part, e), count = loadIndex(k, counts, share);
+                           storeIndex(before[0], counts, share);
+                           return Block::Values{k.add(before[0], count)};
+                         })[0];
+      storeIndex(sum, totals, e);
     });
     block.barrier();
-    k.ifThen(k.equal(block.thread, k.constI64(0)), [&] {
-      auto all = k.loop(
-          k.constI64(0), k.constI64(experts), k.constI64(1), {k.constI64(0), k.constI64(0)},
-          [&](Value e, ArrayRef<Value> from) {
-            Value count = k.constI64(0);
-            for (int64_t part = 0; part < parts(); ++part) {
-              Value share = k.add(k.mul(e, parts()), part);
-              store(k.add(from[0], count), k.at(firsts, k.mul(share, 4)));
-              count = k.add(count, loadIndex(k, counts, share));
-            }
-            Value some = k.less(k.constI64(0), count);
-            k.ifThen(some, [&] {
-              Value to = k.at(k.at(table, layout.kExperts), k.mul(from[1], layout.kExpertBytes));
-              store(e, to);
-              store(from[0], k.at(to, layout.kFirst));
-              store(count, k.at(to, layout.kCount));
-            });
-            return Block::Values{k.add(from[0], count), k.select(some, k.add(from[1], 1), from[1])};
-          });
-      store(all[1], table);
-    });
+    k.ifThen(k.equal(block.warp, zero), [&] { enterExperts(totals); });
     block.barrier();
-    block.forThreads(shares, [&](Value share) {
-      Value e = k.div(share, parts()), part = k.rem(share, parts());
-      Value first = loadIndex(k, firsts, share);
-      forChoices(e, part, first, [&](Value i, Value before) {
-        Value to = pair(before);
-        store(k.div(i, chosen), to);
-        Value weight = k.load(k.f32(), k.at(pair(i), layout.kChoiceWeight), 4);
-        k.store(weight, k.at(to, layout.kWeight), 4);
-      });
+    forChoices([&](Value i, Value expert, Value place) {
+      Value to = pair(k.add(loadIndex(k, totals, expert), place));
+      storeIndex(k.div(i, chosen), to, zero);
+      Value weight = k.load(k.f32(), k.at(pair(i), layout.kChoiceWeight), 4);
+      k.store(weight, k.at(to, layout.kWeight), 4);
     });
   }
 };
