@@ -5,6 +5,7 @@
 // shows as a wrong number in one of the two orders that blocks take in turn.
 // A kernel that waits for those before it (griddepcontrol.wait) must do so in every
 // thread, and before it touches what others may write.
+// Asynchronous copies of a thread are done when it waits for them, and no sooner.
 // Knows nothing of caches, of memory ordering between blocks, or of time.
 
 #pragma once

@@ -82,6 +82,7 @@ const std::map<std::string, Op, std::less<>> kOps = {{"mov", Op::Mov},
                                                      {"bfi", Op::BitInsert},
                                                      {"pragma", Op::Nop},
                                                      {"griddepcontrol", Op::AwaitGrid},
+                                                     {"cp", Op::CopyAsync},
                                                      {"ldmatrix", Op::LoadMatrices},
                                                      {"mma", Op::MultiplyMatrices},
                                                      {"atom", Op::AtomicAdd}};
@@ -325,6 +326,8 @@ private:
     }
     if (one->op == Op::MultiplyMatrices)
       return matrices(words, rest, one);
+    if (one->op == Op::CopyAsync)
+      return copies(words, rest, one);
     bool has_type = false, warp = false, param = false;
     for (size_t i = 1; i < words.size(); ++i) {
       const std::string &word = words[i];
@@ -410,6 +413,35 @@ private:
       if (word == known)
         return true;
     return false;
+  }
+
+  // cp.async, which copies 16 bytes, and what orders copies.
+  bool copies(const std::vector<std::string> &words, const std::string &rest, Instruction *one) {
+    using Words = std::vector<std::string>;
+    if (words == Words{"cp", "async", "commit_group"}) {
+      one->op = Op::CommitCopies;
+      return true;
+    }
+    if (words == Words{"cp", "async", "wait_group"}) {
+      one->op = Op::AwaitCopies;
+      one->offset = strtoll(rest.c_str(), nullptr, 0);
+      return true;
+    }
+    const std::vector<std::string> list = operand_list(rest);
+    if (words != Words{"cp", "async", "cg", "shared", "global"} || list.size() != 3)
+      return fail("'" + one->text + "' is not understood");
+    one->depth = static_cast<uint32_t>(strtoul(list[2].c_str(), nullptr, 0));
+    if (one->depth != 16)
+      return fail("'" + one->text + "' copies a number of bytes that it can't");
+    // Where to is operand 0, behind `offset`; from is operand 1, behind `second`.
+    Instruction from = *one;
+    auto inside = [](const std::string &text) { return text.substr(1, text.size() - 2); };
+    if (!address(inside(list[1]), &from) || !address(inside(list[0]), one))
+      return false;
+    one->a[0] = one->a[3];
+    one->a[1] = from.a[3];
+    one->second = from.offset;
+    return true;
   }
 
   // mma of signed bytes: result, factors and what is added, in braces.

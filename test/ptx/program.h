@@ -64,6 +64,9 @@ enum class Op : uint8_t {
   Lop3,
   BitInsert,
   AwaitGrid,
+  CopyAsync,
+  CommitCopies,
+  AwaitCopies,
   Nop
 };
 
@@ -102,7 +105,8 @@ struct Instruction {
   int32_t to[4] = {-1, -1, -1, -1};
   int32_t a[4] = {-1, -1, -1, -1};
   int64_t offset = 0; // of addresses; of a param; where a branch goes
-  // Of MultiplyMatrices: columns of the first matrix, and the words of the
+  int64_t second = 0; // of CopyAsync: of the address that is read
+  // Of CopyAsync: bytes. Of MultiplyMatrices: columns of the first matrix, and the words of the
   // matrices that are multiplied and of the one that is added.
   uint32_t depth = 0;
   std::vector<int32_t> left, right, added;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "test/ptx/copies.h"
 #include "test/ptx/program.h"
 
 namespace izh::ptx {
@@ -374,6 +375,7 @@ public:
       thread.slots[kNctaid] = blocks;
       thread.slots[kLaneid] = i % 32;
       thread.local.assign(kernel_.local_bytes, 0xEE);
+      thread.copies = {};
     }
     for (;;) {
       bool done = true, moved = false;
@@ -409,6 +411,7 @@ private:
     bool awaited = false; // what comes before the kernel has ended
     std::vector<uint64_t> slots;
     std::vector<uint8_t> local;
+    Copies copies;
   };
 
   // Shuffles and warp barriers where all lanes that go on have arrived.
@@ -571,6 +574,19 @@ private:
     return true;
   }
 
+  bool copy(Thread &thread, const Instruction &one) {
+    const uint64_t to = thread.slots[one.a[0]] + static_cast<uint64_t>(one.offset);
+    const uint64_t from = thread.slots[one.a[1]] + static_cast<uint64_t>(one.second);
+    if (!thread.awaited)
+      return fail(one, "a copy of what kernels before this one may still write");
+    uint8_t *target = to >= kSharedBase ? place(thread, to, one.depth) : nullptr;
+    const uint8_t *source = from < kSharedBase ? place(thread, from, one.depth) : nullptr;
+    if (!target || !source || to % one.depth != 0 || from % one.depth != 0)
+      return fail(one, "an address that isn't the kernel's, or isn't aligned");
+    thread.copies.begin(target, source, one.depth);
+    return true;
+  }
+
   // Runs one thread until it waits or ends.
   bool advance(Thread &thread) {
     for (uint64_t steps = 0;; ++steps) {
@@ -608,6 +624,16 @@ private:
       case Op::AtomicAdd:
         if (!access(thread, one))
           return false;
+        break;
+      case Op::CopyAsync:
+        if (!copy(thread, one))
+          return false;
+        break;
+      case Op::CommitCopies:
+        thread.copies.commit();
+        break;
+      case Op::AwaitCopies:
+        thread.copies.await(static_cast<uint64_t>(one.offset));
         break;
       case Op::LoadParam:
         if (!parameter(thread, one))

@@ -1,4 +1,4 @@
-// Threads stand in 16 rows of 16: a row has four queries, a column four keys of
+// Threads stand in 8 rows of 16: a row has four queries, a column four keys of
 // each 64 while scores are made, and four columns of each 64 of the values while
 // these are added. Half a warp shares its queries.
 
@@ -95,8 +95,9 @@ struct Emitter {
   Value orZero(Value inside, Value value) { return k.select(inside, value, k.zero(k.f32())); }
 
   // Values chunk .. chunk + kDims - 1 of queries and of the keys from `start` on,
-  // value by value; zero beyond the last. A thread has 8 of each.
+  // value by value; zero beyond the last.
   void fillProducts(Value start, Value chunk) {
+    static_assert(kDims * kQueries == 8 * kThreads);
     Value number = k.rem(block.thread, kQueries), eighth = k.mul(k.div(block.thread, kQueries), 8);
     auto [row, head] = placeOf(number);
     Value index = k.add(k.mul(k.add(field(tile, 0), row), op.getHeads()), head);
@@ -111,47 +112,58 @@ struct Emitter {
       for (int64_t i = 0; i < 8; i += kEach)
         read.append(loadFour(query, k.add(k.add(chunk, eighth), i)));
       if (cache.layout.bits == 16)
-        return fillHalves(start, chunk, read);
+        return fillHalves(start, chunk, number, eighth, read);
     } else {
       for (int64_t i = 0; i < 8; ++i)
         read.push_back(within(k.add(k.add(chunk, eighth), i),
                               [&](Value d) { return loadFloat(k, query, d); }));
     }
-    Value slot, keys = page(k.add(start, number), slot);
+    constexpr int64_t each = kDims * kKeys / kThreads; // of a key
+    Value inKeys = k.rem(block.thread, kKeys), first = k.mul(k.div(block.thread, kKeys), each);
+    Value slot, keys = page(k.add(start, inKeys), slot);
     Values mine;
-    for (int64_t i = 0; i < 8; ++i)
-      mine.push_back(within(k.add(k.add(chunk, eighth), i),
+    for (int64_t i = 0; i < each; ++i)
+      mine.push_back(within(k.add(k.add(chunk, first), i),
                             [&](Value d) { return cache.key(keys, kvHead, slot, d); }));
     block.barrier();
-    for (int64_t i = 0; i < 8; ++i) {
-      Value at = k.add(k.mul(k.add(eighth, i), kStride), number);
-      storeFloat(k, read[i], queriesAt, at);
-      storeFloat(k, mine[i], keysAt, at);
-    }
+    storeQuery(number, eighth, read);
+    for (int64_t i = 0; i < each; ++i)
+      storeFloat(k, mine[i], keysAt, k.add(k.mul(k.add(first, i), kStride), inKeys));
+  }
+
+  // Eight values of a query, from value `first` of those that are there on.
+  void storeQuery(Value query, Value first, ArrayRef<Value> eight) {
+    for (int64_t i = 0; i < 8; ++i)
+      storeFloat(k, eight[i], queriesAt, k.add(k.mul(k.add(first, i), kStride), query));
   }
 
   // The same for keys of 16 bits, two values of four keys at a time: as they lie
   // in the page.
-  void fillHalves(Value start, Value chunk, ArrayRef<Value> query) {
-    Value panel = k.div(block.thread, kKeys), inPanel = k.rem(block.thread, kKeys);
-    Value pair = k.div(inPanel, kEach), four = k.mul(k.rem(inPanel, kEach), kEach);
-    Value key = k.add(k.mul(panel, kLanes), four);
-    Value slot, keys = page(k.add(start, key), slot);
-    Value at = cache.keyWords(keys, kvHead, slot, k.add(chunk, k.mul(pair, 2)));
-    Value words = k.load(k.vec(kEach, k.i32()), at, 16);
-    block.barrier();
-    Value number = k.rem(block.thread, kQueries), eighth = k.mul(k.div(block.thread, kQueries), 8);
-    for (int64_t i = 0; i < 8; ++i)
-      storeFloat(k, query[i], queriesAt, k.add(k.mul(k.add(eighth, i), kStride), number));
-    Values even, odd;
-    for (int64_t e = 0; e < kEach; ++e) {
-      auto [a, b] = halves(k.extract(words, e));
-      even.push_back(a);
-      odd.push_back(b);
+  void fillHalves(Value start, Value chunk, Value number, Value eighth, ArrayRef<Value> query) {
+    constexpr int64_t items = kDims / 2 * kKeys / kEach;
+    static_assert(items % kThreads == 0);
+    Values words, places;
+    for (int64_t from = 0; from < items; from += kThreads) {
+      Value item = k.add(block.thread, from), inPanel = k.rem(item, kKeys);
+      Value pair = k.div(inPanel, kEach), four = k.mul(k.rem(inPanel, kEach), kEach);
+      Value key = k.add(k.mul(k.div(item, kKeys), kLanes), four);
+      Value slot, keys = page(k.add(start, key), slot);
+      Value at = cache.keyWords(keys, kvHead, slot, k.add(chunk, k.mul(pair, 2)));
+      words.push_back(k.load(k.vec(kEach, k.i32()), at, 16));
+      places.push_back(k.add(k.mul(pair, 2 * kStride), key));
     }
-    Value to = k.add(k.mul(pair, 2 * kStride), key);
-    storeFour(even, keysAt, to);
-    storeFour(odd, keysAt, k.add(to, kStride));
+    block.barrier();
+    storeQuery(number, eighth, query);
+    for (auto [word, to] : llvm::zip(words, places)) {
+      Values even, odd;
+      for (int64_t e = 0; e < kEach; ++e) {
+        auto [a, b] = halves(k.extract(word, e));
+        even.push_back(a);
+        odd.push_back(b);
+      }
+      storeFour(even, keysAt, to);
+      storeFour(odd, keysAt, k.add(to, kStride));
+    }
   }
 
   // The values of `valueKeys` keys from `start` on; zero where no query sees

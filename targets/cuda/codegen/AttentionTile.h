@@ -1,4 +1,4 @@
-// Attention of many rows: a block has up to 64 queries, heads of neighbouring
+// Attention of many rows: a block has up to 32 queries, heads of neighbouring
 // rows that share a key head, and reads keys and values once for all of them.
 // Adds in the order of the form for few rows (Attention.cpp).
 
@@ -10,7 +10,10 @@ namespace izhc::cuda {
 
 class AttentionTile {
 public:
-  static constexpr int64_t kThreads = 256, kQueries = 64;
+  static constexpr int64_t kThreads = 128, kQueries = 32;
+
+  // Blocks of a multiprocessor.
+  static constexpr int64_t kTogether = 2;
 
   // Of a value: a thread has a sixteenth of them, of four queries, in registers.
   static constexpr int64_t kMostColumns = 256;

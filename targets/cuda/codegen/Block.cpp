@@ -7,7 +7,7 @@ namespace izhc::cuda {
 
 using namespace mlir;
 
-static constexpr int64_t kSharedSpace = 3;
+static constexpr int64_t kGlobalSpace = 1, kSharedSpace = 3;
 
 // An instruction that nothing is moved across. `results` words, from `operands`.
 static Value assembly(KernelBuilder &k, Type result, llvm::StringRef text,
@@ -66,6 +66,19 @@ Value Block::shared(int64_t bytes) {
                            /*alignment=*/16, kSharedSpace);
   }
   return LLVM::AddrSpaceCastOp::create(k.builder, k.loc, k.ptr(), there);
+}
+
+void Block::copyAsync(Value to, Value from) {
+  auto in = [&](Value pointer, unsigned space) -> Value {
+    auto type = LLVM::LLVMPointerType::get(k.builder.getContext(), space);
+    return LLVM::AddrSpaceCastOp::create(k.builder, k.loc, type, pointer);
+  };
+  call("llvm.nvvm.cp.async.cg.shared.global.16", {in(to, kSharedSpace), in(from, kGlobalSpace)});
+}
+
+void Block::commitCopies() { call("llvm.nvvm.cp.async.commit.group", {}); }
+void Block::awaitCopies(int64_t but) {
+  call("llvm.nvvm.cp.async.wait.group", {k.constInt(k.i32(), but)});
 }
 
 void Block::awaitInputs() {

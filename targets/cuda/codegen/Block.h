@@ -73,6 +73,13 @@ struct Block : KernelFrameBase {
 
   // Memory that all threads of the block share, aligned to 16 bytes.
   Value shared(int64_t bytes);
+  // Begins to copy 16 bytes to shared memory; both addresses are multiples of 16.
+  void copyAsync(Value to, Value from);
+  // What the thread has begun to copy since the last time is a group.
+  void commitCopies();
+  // Waits until all groups but the last `but` are there, for this thread to see.
+  void awaitCopies(int64_t but);
+
   // Waits for all threads of the block (or warp); what they wrote is then seen.
   void barrier();
   void syncWarp();

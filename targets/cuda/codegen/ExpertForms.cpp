@@ -5,8 +5,8 @@
 
 #include "targets/cuda/codegen/Epilogue.h"
 #include "targets/cuda/codegen/Forms.h"
-#include "targets/cuda/codegen/IntTile.h"
 #include "targets/cuda/codegen/PairTiles.h"
+#include "targets/cuda/codegen/ProductTile.h"
 
 namespace izhc::cuda {
 
@@ -45,21 +45,24 @@ struct Stacks {
   int64_t rowsEach() const {
     return std::max<int64_t>(1, shape.records / routesType().getChosen() / 2);
   }
+  int64_t sharedBytes() const {
+    return ProductTile::sharedBytes(shape, type(), cast<pack::ActType>(act.getType()));
+  }
   bool taken() const {
-    return IntTile::takes(type(), cast<pack::ActType>(act.getType())) &&
+    return ProductTile::takes(type(), cast<pack::ActType>(act.getType())) &&
            llvm::all_of(weights, [&](Value one) { return one.getType() == type(); });
   }
 
   // Calls body(tile of pairs, first row, sums) for the block's tiles.
-  using Body =
-      llvm::function_ref<void(const PairTiles::Tile &, Value, IntTile &, const Block::Values &)>;
+  using Body = llvm::function_ref<void(const PairTiles::Tile &, Value, ProductTile &,
+                                       const Block::Values &)>;
   LogicalResult emit(Block &block, Value shared, Body body) const {
     KernelBuilder &k = block.k;
     auto reader = Weights::of(op, block, type());
     if (!reader)
       return failure();
     auto actType = cast<pack::ActType>(act.getType());
-    IntTile tile(block, shape, shared);
+    auto tile = ProductTile::make(block, shape, shared, type(), actType);
     Value group = k.rem(block.unit, groups()), firstTile = k.mul(group, tilesEach());
     Value blocks = k.div(k.add(block.tokens, rowsEach() - 1), rowsEach());
     PairTiles pairs(block, block.address(routes), routesType(), shape.records);
@@ -79,8 +82,8 @@ struct Stacks {
         Value pair = k.min(k.add(mine.first, i), k.add(mine.end, -1));
         return k.at(block.address(act), k.mul(pair, pack::ActLayout(actType).stride));
       };
-      Block::Values sums = tile.compute(*reader, tileAt, recordAt, actType);
-      body(mine, k.mul(firstTile, kTile), tile, sums);
+      Block::Values sums = tile->compute(*reader, tileAt, recordAt, actType);
+      body(mine, k.mul(firstTile, kTile), *tile, sums);
     });
     return success();
   }
@@ -114,13 +117,14 @@ struct GateForm {
   LogicalResult emit(Block &block) {
     KernelBuilder &k = block.k;
     Stacks all = stacks();
-    Value shared = block.shared(IntTile::sharedBytes(all.shape));
+    Value shared = block.shared(all.sharedBytes());
     int64_t rows = all.type().getRows();
     return all.emit(
         block, shared,
-        [&](const PairTiles::Tile &mine, Value firstRow, IntTile &tile, const Block::Values &sums) {
-          tile.forSums(sums, /*paired=*/true, [&](ArrayRef<IntTile::Sum> some) {
-            for (const IntTile::Sum &sum : some) {
+        [&](const PairTiles::Tile &mine, Value firstRow, ProductTile &tile,
+            const Block::Values &sums) {
+          tile.forSums(sums, /*paired=*/true, [&](ArrayRef<ProductTile::Sum> some) {
+            for (const ProductTile::Sum &sum : some) {
               Value row = k.add(firstRow, sum.row), pair = k.add(mine.first, sum.record);
               Value inside = k.andBits(k.less(row, k.constI64(rows)), k.less(pair, mine.end));
               k.ifThen(inside, [&] {
@@ -164,14 +168,15 @@ struct SumForm {
   LogicalResult emit(Block &block) {
     KernelBuilder &k = block.k;
     Stacks all = stacks();
-    Value shared = block.shared(IntTile::sharedBytes(all.shape));
+    Value shared = block.shared(all.sharedBytes());
     return all.emit(
         block, shared,
-        [&](const PairTiles::Tile &mine, Value firstRow, IntTile &tile, const Block::Values &sums) {
+        [&](const PairTiles::Tile &mine, Value firstRow, ProductTile &tile,
+            const Block::Values &sums) {
           block.forThreads(all.shape.records, [&](Value i) { placePair(block, mine, i, shared); });
           block.barrier();
-          tile.forSums(sums, /*paired=*/false, [&](ArrayRef<IntTile::Sum> some) {
-            for (const IntTile::Sum &sum : some) {
+          tile.forSums(sums, /*paired=*/false, [&](ArrayRef<ProductTile::Sum> some) {
+            for (const ProductTile::Sum &sum : some) {
               Value row = k.add(firstRow, sum.row), pair = k.add(mine.first, sum.record);
               Value at = k.at(shared, k.mul(sum.record, kPlaceBytes));
               Value inside = k.andBits(k.less(row, k.constI64(rows())), k.less(pair, mine.end));

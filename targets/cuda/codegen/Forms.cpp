@@ -5,7 +5,7 @@
 #include "targets/cuda/codegen/AttentionTile.h"
 #include "targets/cuda/codegen/Epilogue.h"
 #include "targets/cuda/codegen/HeadFinish.h"
-#include "targets/cuda/codegen/IntTile.h"
+#include "targets/cuda/codegen/ProductTile.h"
 #include <numeric>
 
 namespace izhc::cuda {
@@ -17,21 +17,53 @@ namespace {
 constexpr int64_t kTile = PackedLayout::kTileRows;
 // The least rows for which padding to a tile costs less than the other form.
 constexpr int64_t kLeastRows = 9;
+constexpr int64_t kFewRecords = 32;
 constexpr int64_t kLeastTileRows = 4;
 
 pack::WeightType weightType(Value operand) { return cast<pack::WeightType>(operand.getType()); }
 
 int64_t tilesOf(Value operand) { return llvm::divideCeil(weightType(operand).getRows(), kTile); }
 
-// Of matrices with fewer groups of rows, smaller tiles keep more of a GPU busy.
-constexpr int64_t kFewGroups = 16, kManyGroups = 24;
+// Rows of the largest steps; blocks of a large GPU at a time, two of a multiprocessor.
+constexpr int64_t kManyRows = 512, kAtOnce = 2 * 132;
+// What a tile costs beside its records, in records' cost.
+constexpr int64_t kTileCost = 10;
+
+// A tile with as many records as make the blocks for `groups` groups of 128 rows and
+// the largest steps fill a GPU evenly.
+TileShape tileFor(int64_t groups) {
+  int64_t best = 0, least = 0;
+  for (int64_t records : {64, 48, 32, 16}) {
+    int64_t blocks = groups * llvm::divideCeil(kManyRows, records);
+    int64_t cost = llvm::divideCeil(blocks, kAtOnce) * (records + kTileCost);
+    if (!best || cost < least) {
+      best = records;
+      least = cost;
+    }
+  }
+  return {/*rows=*/128, best, /*columns=*/64, /*down=*/4, /*across=*/1, 2};
+}
 // There is code for each matrix.
 constexpr size_t kMostMatrices = 4;
 
 bool allTaken(ValueRange weights, Value act) {
   return weights.size() <= kMostMatrices && llvm::all_of(weights, [&](Value weight) {
-           return IntTile::takes(weightType(weight), cast<pack::ActType>(act.getType()));
+           return ProductTile::takes(weightType(weight), cast<pack::ActType>(act.getType()));
          });
+}
+
+int64_t sharedBytes(const TileShape &shape, ValueRange weights, Value act) {
+  int64_t most = 0;
+  for (Value weight : weights)
+    most = std::max(most, ProductTile::sharedBytes(shape, weightType(weight),
+                                                   cast<pack::ActType>(act.getType())));
+  return most;
+}
+
+bool allSplit(ValueRange weights, Value act) {
+  return llvm::all_of(weights, [&](Value weight) {
+    return ProductTile::splits(weightType(weight), cast<pack::ActType>(act.getType()));
+  });
 }
 
 // What a block does in forms whose units are groups of rows of several matrices,
@@ -85,7 +117,7 @@ struct MatmulForm {
   }
 
   LogicalResult emit(Block &block) {
-    Value shared = block.shared(IntTile::sharedBytes(shape));
+    Value shared = block.shared(sharedBytes(shape, op.getWeights(), op.getAct()));
     SmallVector<Weights> weights;
     SmallVector<int64_t> firstRows = {0};
     for (Value operand : op.getWeights()) {
@@ -98,13 +130,14 @@ struct MatmulForm {
     auto [group, tile] = division().groupAndTile(block, block.rows(op.getRowSet()), shape.records);
     Value first = block.k.mul(tile, shape.records);
     division().forMatrix(block, group, [&](size_t matrix, Value firstTile) {
-      emitTile(block, IntTile(block, shape, shared), weights, matrix, firstTile, first,
-               firstRows[matrix]);
+      auto tile = ProductTile::make(block, shape, shared, weights[matrix].weightType(),
+                                    cast<pack::ActType>(op.getAct().getType()));
+      emitTile(block, *tile, weights, matrix, firstTile, first, firstRows[matrix]);
     });
     return success();
   }
 
-  void emitTile(Block &block, IntTile tile, ArrayRef<Weights> weights, size_t matrix,
+  void emitTile(Block &block, ProductTile &tile, ArrayRef<Weights> weights, size_t matrix,
                 Value firstTile, Value first, int64_t firstRow) {
     KernelBuilder &k = block.k;
     const Weights &reader = weights[matrix];
@@ -121,14 +154,14 @@ struct MatmulForm {
     };
     auto recordAt = [&](Value i) { return actRecord(block, op.getAct(), k.add(first, i), rows); };
     auto sums = tile.compute(reader, tileAt, recordAt, cast<pack::ActType>(op.getAct().getType()));
-    tile.forSums(sums, gated(), [&](ArrayRef<IntTile::Sum> some) {
+    tile.forSums(sums, gated(), [&](ArrayRef<ProductTile::Sum> some) {
       store(block, some, matrix, k.mul(firstTile, kTile), first, firstRow, reader.rows());
     });
   }
 
   // Rows from `firstRow` on of matrix number `matrix`, which has `count` and
   // begins with row `before` of the result.
-  void store(Block &block, ArrayRef<IntTile::Sum> sums, size_t matrix, Value firstRow,
+  void store(Block &block, ArrayRef<ProductTile::Sum> sums, size_t matrix, Value firstRow,
              Value firstToken, int64_t before, int64_t count) {
     KernelBuilder &k = block.k;
     Value rows = block.rows(op.getRowSet());
@@ -137,7 +170,7 @@ struct MatmulForm {
     };
     SmallVector<Place> places;
     // All loads come before the first store, lest each waits for the one before.
-    for (const IntTile::Sum &sum : sums) {
+    for (const ProductTile::Sum &sum : sums) {
       Value row = k.add(firstRow, sum.row), token = k.add(firstToken, sum.record);
       Value isToken = k.less(token, rows), isRow = k.less(row, k.constI64(count));
       Value here = k.min(row, k.constI64(count - 1)), there = k.min(token, k.add(rows, -1));
@@ -183,23 +216,26 @@ struct HeadsForm {
 
   LogicalResult emit(Block &block) {
     int64_t results = 4 * stride() * shape.records;
-    Value shared = block.shared(std::max(IntTile::sharedBytes(shape), results));
+    Value shared =
+        block.shared(std::max(sharedBytes(shape, op.getWeights(), op.getAct()), results));
     HeadFinish finisher(block, op);
     LogicalResult result = success();
     auto [group, tile] = division().groupAndTile(block, block.tokens, shape.records);
     Value first = block.k.mul(tile, shape.records);
     division().forMatrix(block, group, [&](size_t matrix, Value firstTile) {
       auto weights = Weights::of(op, block, op.getWeights()[matrix].getType());
-      if (!weights)
+      if (!weights) {
         result = failure();
-      else
-        emitTile(block, IntTile(block, shape, shared), finisher, *weights, matrix, firstTile, first,
-                 shared);
+        return;
+      }
+      auto tile = ProductTile::make(block, shape, shared, weights->weightType(),
+                                    cast<pack::ActType>(op.getAct().getType()));
+      emitTile(block, *tile, finisher, *weights, matrix, firstTile, first, shared);
     });
     return result;
   }
 
-  void emitTile(Block &block, IntTile tile, HeadFinish &finisher, const Weights &weights,
+  void emitTile(Block &block, ProductTile &tile, HeadFinish &finisher, const Weights &weights,
                 size_t matrix, Value firstTile, Value first, Value results) {
     KernelBuilder &k = block.k;
     auto tileAt = [&](Value i) {
@@ -210,8 +246,8 @@ struct HeadsForm {
       return actRecord(block, op.getAct(), k.add(first, i), block.tokens);
     };
     auto sums = tile.compute(weights, tileAt, recordAt, cast<pack::ActType>(op.getAct().getType()));
-    tile.forSums(sums, /*paired=*/false, [&](ArrayRef<IntTile::Sum> some) {
-      for (const IntTile::Sum &sum : some)
+    tile.forSums(sums, /*paired=*/false, [&](ArrayRef<ProductTile::Sum> some) {
+      for (const ProductTile::Sum &sum : some)
         storeFloat(k, sum.value, results, k.add(k.mul(sum.record, stride()), sum.row));
     });
     block.barrier();
@@ -251,42 +287,45 @@ Forms formsOf(pack::MatmulOp op) {
     return {formOfFewRows(op, rows)};
   TileShape few = {/*rows=*/64, /*records=*/32, /*columns=*/64,
                    /*down=*/2,  /*across=*/2,   2};
-  TileShape many = {/*rows=*/128, /*records=*/64, /*columns=*/64,
-                    /*down=*/2,   /*across=*/2,   2};
-  TileShape mid = {/*rows=*/64, /*records=*/64, /*columns=*/64,
-                   /*down=*/2,  /*across=*/2,   4};
-  int64_t groups = MatmulForm{op, many}.division().groups();
-  if (groups < kFewGroups)
-    return {formOf(MatmulForm{op, few}, kLeastRows, rows)};
-  if (groups < kManyGroups)
-    return {formOf(MatmulForm{op, few}, kLeastRows, rows),
-            formOf(MatmulForm{op, mid}, few.records + 1, rows)};
+  if (allSplit(op.getWeights(), op.getAct())) {
+    TileShape split = {/*rows=*/32, /*records=*/32, /*columns=*/64,
+                       /*down=*/1,  /*across=*/1,   2,
+                       /*split=*/8};
+    // Where there are many rows, warps that divide them have less to add up.
+    if (MatmulForm{op, split}.division().groups() <= kAtOnce)
+      few = split;
+    else
+      few = {/*rows=*/64, /*records=*/32, /*columns=*/64, /*down=*/2, /*across=*/1, 6};
+  }
+  int64_t groups = MatmulForm{op, tileFor(1)}.division().groups();
   return {formOf(MatmulForm{op, few}, kLeastRows, rows),
-          formOf(MatmulForm{op, many}, few.records + 1, rows)};
+          formOf(MatmulForm{op, tileFor(groups)}, kFewRecords + 1, rows)};
 }
 
 Forms formsOf(pack::MatmulHeadsOp op) {
   int64_t group = std::lcm<int64_t>(op.getHeadDim(), kTile);
   TileShape few = {/*rows=*/128, /*records=*/32, /*columns=*/64,
                    /*down=*/4,   /*across=*/2,   2};
-  // Finishing heads takes long, and more warps share it.
-  TileShape many = {/*rows=*/128, /*records=*/64, /*columns=*/64,
-                    /*down=*/4,   /*across=*/2,   2};
+  if (allSplit(op.getWeights(), op.getAct()))
+    few = {/*rows=*/128, /*records=*/16, /*columns=*/64, /*down=*/4, /*across=*/1, 1,
+           /*split=*/4};
   TileShape wide = {/*rows=*/256, /*records=*/32, /*columns=*/32,
                     /*down=*/8,   /*across=*/1,   2};
   if (!allTaken(op.getWeights(), op.getAct()) || group > wide.rows)
     return {};
-  if (group > many.rows)
+  if (group > few.rows)
     return {formOf(HeadsForm{op, wide}, kLeastRows)};
-  return {formOf(HeadsForm{op, few}, kLeastRows), formOf(HeadsForm{op, many}, few.records + 1)};
+  int64_t groups = HeadsForm{op, tileFor(1)}.division().groups();
+  return {formOf(HeadsForm{op, few}, kLeastRows),
+          formOf(HeadsForm{op, tileFor(groups)}, kFewRecords + 1)};
 }
 
 Forms formsOf(pack::AttentionOp op) {
   if (!AttentionTile::takes(op))
     return {};
   int64_t heads = cast<pack::KvType>(op.getCache().getType()).getHeads();
-  return {Form{AttentionTile::kThreads, 1, heads * AttentionTile::batches(op), 1, kLeastTileRows,
-               izh::schema::kTileRows,
+  return {Form{AttentionTile::kThreads, AttentionTile::kTogether,
+               heads * AttentionTile::batches(op), 1, kLeastTileRows, izh::schema::kTileRows,
                [op](Block &block) { return AttentionTile::emit(block, op); }}};
 }
 

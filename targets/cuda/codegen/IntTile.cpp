@@ -15,14 +15,6 @@ static constexpr int64_t kPart = 32;   // columns of a row that a thread decodes
 static constexpr int64_t kPiece = 16;  // bytes of a record that a thread copies
 static constexpr int64_t kBanks = 128; // bytes of shared memory that are read at once
 
-// kFloats + n for an integer |n| < 2^22 is the float whose bits are those of
-// kFloats plus n: sums of products that begin with kFloatBits need no conversion.
-// A weight's factor w has at most 19 significant bits (a float16's times those
-// of a sub-scale), so kFloats * w is exact, and fma(kFloats + n, w, -kFloats * w)
-// rounds as the product w * n does.
-static constexpr double kFloats = 0x1.8p23;
-static constexpr int64_t kFloatBits = 0x4B400000;
-
 // Addresses in shared memory: codes row by row, the rest run by run.
 struct IntTile::Stage {
   Value weights, records; // bytes
@@ -255,8 +247,8 @@ void IntTile::multiply(const Weights &weights, const Stage &from, int64_t part, 
   }
 }
 
-IntTile::Values IntTile::compute(const Weights &weights, llvm::function_ref<Value(Value i)> tileAt,
-                                 llvm::function_ref<Value(Value i)> recordAt, pack::ActType act) {
+IntTile::Values IntTile::compute(const Weights &weights, At tileAt, At recordAt,
+                                 pack::ActType act) {
   Spans spans = weights.spans();
   int64_t steps = spans.chunkCount() * Spans::kChunk / shape.columns;
   int64_t stepsEach = spans.columnsEach() / shape.columns;

@@ -307,17 +307,58 @@ void PairDot::addRun(const Words &words, Value inUnit, int64_t run, ArrayRef<Act
   }
 }
 
-void PairDot::add(ArrayRef<Value> all, Value chunk, Value valid,
-                  llvm::function_ref<Value(Value)> record, Values &sums) const {
+PairDot::Words PairDot::parse(ArrayRef<Value> all, Value inUnit) const {
   size_t next = 0;
-  Value inUnit = k.rem(chunk, layout.unitWeights / kChunk);
-  Words words = read(inUnit, [&](Value, int64_t count) {
+  return read(inUnit, [&](Value, int64_t count) {
     Values found(all.begin() + next, all.begin() + next + count);
     next += count;
     return found;
   });
+}
+
+PairDot::Bytes PairDot::bytes(ArrayRef<Value> all, Value chunk, int64_t run) const {
+  Value inUnit = k.rem(chunk, layout.unitWeights / kChunk);
+  Words words = parse(all, inUnit);
+  int64_t group = 2 * (run * runWeights() / kRun);
+  Bytes result;
+  for (int64_t row = 0; row < kRows; ++row) {
+    result.factors.push_back(factor(words, inUnit, run, row));
+    if (format.hasMin)
+      result.minima.push_back(minimum(words, inUnit, run, row));
+  }
+  for (int64_t half = 0; half < 2; ++half)
+    for (int64_t i = 0; i < 4; ++i)
+      result.left[half].push_back(
+          signedBytes(k, format, codes(words, group + i / 2, 2 * half + i % 2)));
+  return result;
+}
+
+SmallVector<PairDot::Piece, 2> PairDot::pieces(int64_t part) const {
+  Value first = k.add(k.mul(place, wordWeights), part * kRun);
+  if (wordWeights == 8)
+    return {{first, 2}};
+  return {{first, 1}, {k.add(first, kRun / 2), 1}};
+}
+
+std::array<Value, 2> PairDot::masked(std::array<Value, 2> words, int64_t run) const {
+  if (runWeights() == kRun)
+    return words;
+  int64_t part = run % 2;
+  Value zero = k.zero(k.i32());
+  if (wordWeights == 4) {
+    words[1 - part] = zero;
+    return words;
+  }
+  Value here = k.equal(k.div(place, 2), k.constI64(part));
+  return {k.select(here, words[0], zero), k.select(here, words[1], zero)};
+}
+
+void PairDot::add(ArrayRef<Value> all, Value chunk, Value valid,
+                  llvm::function_ref<Value(Value)> record, Values &sums) const {
+  Value inUnit = k.rem(chunk, layout.unitWeights / kChunk);
+  Words words = parse(all, inUnit);
   // A column of the instruction is a record; with one record all are the same.
-  Value zero = k.constI64(0), word = k.zero(k.i32());
+  Value zero = k.constI64(0);
   Value mine = record(oneRecord ? zero : group);
   SmallVector<Value, 2> others;
   for (int64_t column = 0; column < columns(); ++column)
@@ -337,20 +378,13 @@ void PairDot::add(ArrayRef<Value> all, Value chunk, Value valid,
     }
     for (int64_t part = 0; part < parts; ++part) {
       // The columns of other runs count nothing.
-      Value masked[] = {bytes[0], bytes[1]};
-      if (parts == 2 && wordWeights == 8) {
-        Value here = k.equal(k.div(place, 2), k.constI64(part));
-        for (Value &one : masked)
-          one = k.select(here, one, word);
-      } else if (parts == 2) {
-        masked[1 - part] = word;
-      }
       int64_t number = run * parts + part;
+      std::array<Value, 2> ofRun = masked({bytes[0], bytes[1]}, number);
       Value inRow = k.add(k.mul(chunk, kChunk / runWeights()), number);
       SmallVector<Act, 2> acts;
       for (Value other : others)
         acts.push_back(act(other, inRow, valid));
-      addRun(words, inUnit, number, acts, masked, sums);
+      addRun(words, inUnit, number, acts, ofRun, sums);
     }
   }
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "targets/cuda/codegen/Weights.h"
+#include <array>
 
 namespace izhc::cuda {
 
@@ -44,6 +45,27 @@ public:
   void add(llvm::ArrayRef<Value> words, Value chunk, Value valid,
            llvm::function_ref<Value(Value i)> record, Values &sums) const;
 
+  // Weights that share all scales, of which a chunk has several runs.
+  int64_t runWeights() const { return format.subWeights ? format.subWeights : 32; }
+  // What a matrix instruction takes of the 32 columns that run `run` of a chunk lies
+  // in, of rows 0 and 1 and of rows 2 and 3, as signed bytes; and the run's factors
+  // and minima (empty without) of the rows. Of a byte, unit() is one step of the codes.
+  struct Bytes {
+    Values left[2];
+    Values factors, minima;
+  };
+  Bytes bytes(llvm::ArrayRef<Value> words, Value chunk, int64_t run) const;
+  double unit() const { return signedUnit(format); }
+  // What the lane has of a record's 32 columns, whose number in the chunk is `part`:
+  // so many pieces of so many bytes, piece i being
+  struct Piece {
+    Value at; // bytes from the chunk's first
+    int64_t words;
+  };
+  llvm::SmallVector<Piece, 2> pieces(int64_t part) const;
+  // Those columns' two words of a record, without those of other runs than `run`.
+  std::array<Value, 2> masked(std::array<Value, 2> words, int64_t run) const;
+
 private:
   static int64_t words(const FormatSpec &format, const PackedLayout &layout);
   // Hands out words in the order in which they are asked for; `offset` is from
@@ -59,7 +81,7 @@ private:
 
   Words read(Value inUnit, Reader reader) const;
   Values readPlanes(Value inUnit, int64_t column, Reader reader) const;
-  int64_t runWeights() const { return format.subWeights ? format.subWeights : 32; }
+  Words parse(llvm::ArrayRef<Value> words, Value inUnit) const;
   // Of run `run` of the chunk and row `row` of the lane.
   Value factor(const Words &words, Value inUnit, int64_t run, int64_t row) const;
   Value minimum(const Words &words, Value inUnit, int64_t run, int64_t row) const;

@@ -205,23 +205,27 @@ struct RouteEmitter {
       Value i = k.add(start, block.lane), inside = k.less(i, end);
       Value choice = k.load(k.i32(), k.at(pair(k.min(i, k.add(end, -1))), layout.kChoice), 4);
       choice = k.select(inside, choice, k.constInt(k.i32(), -1));
-      // How many lanes below, and above, have the same.
-      Value below = k.constI64(0), above = below, one = k.constI64(1), none = below;
+      // How many lanes below have the same, and kAbove times how many above.
+      Value count = k.zero(k.i32()), one;
       for (int64_t mask = 1; mask < kWarp; ++mask) {
-        Value same = k.select(k.equal(block.exchange(choice, mask), choice), one, none);
-        Value isAbove = k.less(block.lane, xorLane(mask));
-        below = k.add(below, k.select(isAbove, none, same));
-        above = k.add(above, k.select(isAbove, same, none));
+        // The highest bit tells which of the two lanes is above.
+        if (llvm::isPowerOf2_64(mask))
+          one = k.select(k.less(block.lane, xorLane(mask)), k.constInt(k.i32(), kAbove),
+                         k.constInt(k.i32(), 1));
+        Value same = k.equal(block.exchange(choice, mask), choice);
+        count = k.add(count, k.select(same, one, k.zero(k.i32())));
       }
+      Value below = k.extendU(k.andBits(count, kAbove - 1), k.i64());
       Value expert = k.extendS(k.select(inside, choice, k.zero(k.i32())), k.i64());
       Value share = shareOf(block.warp, expert), place = k.add(loadIndex(k, counts, share), below);
       block.syncWarp();
-      Value isLast = k.andBits(inside, k.equal(above, none));
+      Value isLast = k.andBits(inside, k.less(count, k.constInt(k.i32(), kAbove)));
       k.ifThen(isLast, [&] { storeIndex(k.add(place, 1), counts, share); });
       block.syncWarp();
       k.ifThen(inside, [&] { body(i, expert, place); });
     });
   }
+  static constexpr int64_t kAbove = 64; // more than lanes
   Value xorLane(int64_t mask) { return k.xorBits(block.lane, mask); }
 
   // The sum of what lanes below have; all lanes call it.
@@ -235,9 +239,9 @@ struct RouteEmitter {
     return sum;
   }
 
-  // Enters the experts that have pairs, and makes `totals` their first pairs; by one
+  // Enters the experts that have pairs, with their first pairs in `firsts` too; by one
   // warp.
-  void enterExperts(Value totals) {
+  void enterExperts(Value totals, Value firsts) {
     int64_t each = llvm::divideCeil(experts, kWarp);
     Value first = k.mul(block.lane, each), zero = k.constI64(0);
     auto forMine = [&](ArrayRef<Value> from, auto body) {
@@ -262,7 +266,7 @@ struct RouteEmitter {
         storeIndex(e, to, zero);
         storeIndex(at[0], k.at(to, layout.kFirst), zero);
         storeIndex(count, k.at(to, layout.kCount), zero);
-        storeIndex(at[0], totals, e);
+        storeIndex(at[0], firsts, e);
       });
     });
     k.ifThen(k.equal(block.lane, k.constI64(kWarp - 1)),
@@ -271,7 +275,8 @@ struct RouteEmitter {
 
   void list() {
     counts = block.shared(4 * experts * parts());
-    Value totals = block.shared(4 * experts), zero = k.constI64(0);
+    Value totals = block.shared(4 * experts), firsts = block.shared(4 * experts);
+    Value zero = k.constI64(0);
     block.forThreads(experts * parts(), [&](Value share) { storeIndex(zero, counts, share); });
     block.barrier();
     forChoices([](Value, Value, Value) {});
@@ -287,10 +292,10 @@ struct RouteEmitter {
       storeIndex(sum, totals, e);
     });
     block.barrier();
-    k.ifThen(k.equal(block.warp, zero), [&] { enterExperts(totals); });
+    k.ifThen(k.equal(block.warp, zero), [&] { enterExperts(totals, firsts); });
     block.barrier();
     forChoices([&](Value i, Value expert, Value place) {
-      Value to = pair(k.add(loadIndex(k, totals, expert), place));
+      Value to = pair(k.add(loadIndex(k, firsts, expert), place));
       storeIndex(k.div(i, chosen), to, zero);
       Value weight = k.load(k.f32(), k.at(pair(i), layout.kChoiceWeight), 4);
       k.store(weight, k.at(to, layout.kWeight), 4);

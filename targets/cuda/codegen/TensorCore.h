@@ -19,4 +19,12 @@ KernelBuilder::Values loadMatrices(KernelBuilder &k, mlir::Value address);
 KernelBuilder::Values multiplyBytes(KernelBuilder &k, int64_t depth, llvm::ArrayRef<mlir::Value> a,
                                     llvm::ArrayRef<mlir::Value> b, llvm::ArrayRef<mlir::Value> c);
 
+// kFloats + n for an integer |n| < 2^22 is the float whose bits are those of
+// kFloats plus n: sums of products that begin with kFloatBits need no conversion.
+// A weight's factor w has at most 19 significant bits (a float16's times those
+// of a sub-scale), so kFloats * w is exact, and fma(kFloats + n, w, -kFloats * w)
+// rounds as the product w * n does.
+constexpr double kFloats = 0x1.8p23;
+constexpr int64_t kFloatBits = 0x4B400000;
+
 } // namespace izhc::cuda

@@ -209,32 +209,37 @@ bool Weights::hasByteCodes(pack::WeightType type) {
 // Where codes have so few bits that their zero point can be a byte's highest,
 // shifting and flipping that bit subtracts it: from four at a time, and twice as
 // many times as the bits that codes leave.
-int64_t Weights::spareBits() const {
+static int64_t spareBits(const FormatSpec &format) {
   int64_t spare = 0;
-  if (zeroPoint() > 0 && format.codebook.empty() && mostCode(format) < 2 * zeroPoint())
-    while (zeroPoint() << spare < 128)
+  if (format.zeroPoint > 0 && !format.grid && format.codebook.empty() &&
+      mostCode(format) < 2 * format.zeroPoint)
+    while (format.zeroPoint << spare < 128)
       ++spare;
-  return zeroPoint() << spare == 128 ? spare : 0;
+  return format.zeroPoint << spare == 128 ? spare : 0;
+}
+
+double signedUnit(const FormatSpec &format) { return 1.0 / double(1 << spareBits(format)); }
+
+Value signedBytes(KernelBuilder &k, const FormatSpec &format, Value four) {
+  int64_t zeroPoint = format.grid ? 0 : format.zeroPoint;
+  if (!zeroPoint)
+    return four;
+  // With its highest bit set, no byte borrows from the next.
+  Value high = k.constInt(k.i32(), int32_t(0x80808080));
+  if (int64_t spare = spareBits(format))
+    four = k.shl(four, spare);
+  else
+    four = k.sub(k.orBits(four, high), k.constInt(k.i32(), 0x01010101 * zeroPoint));
+  return k.xorBits(four, int32_t(0x80808080));
 }
 
 Weights::Bytes Weights::bytes(Value tile, Value row, Value index) const {
   Run r = run(tile, row, index);
   Bytes bytes = {{}, factor(r), minimum(r)};
-  int64_t spare = spareBits();
-  if (spare)
-    bytes.factor = k.mul(bytes.factor, k.constFloat(k.f32(), 1.0 / double(1 << spare)));
-  // With its highest bit set, no byte borrows from the next.
-  Value high = k.constInt(k.i32(), int32_t(0x80808080));
-  for (int64_t i = 0; i < runWeights(); i += 4) {
-    Value four = codes(r, i);
-    if (spare)
-      four = k.shl(four, spare);
-    else if (zeroPoint())
-      four = k.sub(k.orBits(four, high), k.constInt(k.i32(), 0x01010101 * zeroPoint()));
-    if (zeroPoint())
-      four = k.xorBits(four, int32_t(0x80808080));
-    bytes.codes.push_back(four);
-  }
+  if (signedUnit(format) != 1)
+    bytes.factor = k.mul(bytes.factor, k.constFloat(k.f32(), signedUnit(format)));
+  for (int64_t i = 0; i < runWeights(); i += 4)
+    bytes.codes.push_back(signedBytes(k, format, codes(r, i)));
   return bytes;
 }
 
@@ -311,8 +316,22 @@ Weights::Values Weights::dot(Value tile, Value row, Value span, llvm::ArrayRef<V
   int64_t each = spans().columnsEach() / runWeights();
   Value first = k.mul(span, each), end = k.min(k.add(first, each), k.constI64(runs()));
   bool floats = act.getKind() == pack::ActKind::F32;
-  return k.loop(first, end, k.constI64(1), zeros, [&](Value index, llvm::ArrayRef<Value> carried) {
+  // Activations of four columns at a time.
+  bool fours = isFloat() && type.getCols() % 4 == 0;
+  Value turn = k.constI64(fours ? 4 : 1);
+  return k.loop(first, end, turn, zeros, [&](Value index, llvm::ArrayRef<Value> carried) {
     Values sums(carried.begin(), carried.end());
+    if (fours) {
+      Values weights, acts;
+      for (int64_t i = 0; i < 4; ++i)
+        weights.push_back(floatWeight(tile, row, k.add(index, i)));
+      for (Value record : records)
+        acts.push_back(k.load(k.vec(4, k.f32()), k.at(record, k.mul(index, 4)), 16));
+      for (int64_t i = 0; i < 4; ++i)
+        for (auto [sum, act] : llvm::zip(sums, acts))
+          sum = k.mulAdd(weights[i], k.extract(act, i), sum);
+      return sums;
+    }
     if (floats) {
       decode(tile, row, index, [&](Value i, Value weight) {
         for (auto [sum, record] : llvm::zip(sums, records))

@@ -12,6 +12,11 @@
 
 namespace izhc::cuda {
 
+// Four packed codes as signed bytes, the zero point subtracted, times a power of
+// two; and what one of them means in steps of the codes.
+mlir::Value signedBytes(KernelBuilder &k, const FormatSpec &format, mlir::Value four);
+double signedUnit(const FormatSpec &format);
+
 class Weights {
 public:
   using Value = mlir::Value;
@@ -81,7 +86,6 @@ private:
   Value scale(const Run &run) const;
   void readSubScales(Run &run, Value chunkNumber) const;
   Value half(const Run &run, int64_t first, int64_t second) const;
-  int64_t spareBits() const;
   // Codes i .. i + 3 of the run as bytes; i is a multiple of 4.
   Value codes(const Run &run, int64_t i) const;
   Value plainCode(Value four, int64_t j) const; // as i32, zero point subtracted
