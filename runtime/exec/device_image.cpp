@@ -52,6 +52,15 @@ izh_status damaged(const izh_model& model, const char* what, izh_error* error) {
               root.variants[model.variant].name, model.path.data(), what);
 }
 
+// The kernel itself, without its forms. `record` was checked before.
+izh_status find_kernel(const izh_model& model, const DeviceImage& image,
+                       const schema::DeviceKernel& record, DeviceKernel* out, izh_error* error) {
+  out->threads = record.threads;
+  out->shared_bytes = record.shared_bytes;
+  return device_find(model.device, image.code, section_of(model).data + record.name_offset,
+                     record.shared_bytes, &out->function, error);
+}
+
 izh_status find_kernels(const izh_model& model, DeviceImage* image, izh_error* error) {
   const Root& root = model.image.root;
   const Section section = section_of(model);
@@ -63,19 +72,17 @@ izh_status find_kernels(const izh_model& model, DeviceImage* image, izh_error* e
     schema::DeviceKernel record;
     if (!section.read(entry, &record)) continue;  // checked before
     DeviceKernel& kernel = image->kernels[i];
-    kernel.threads = record.threads;
     kernel.form_count = record.forms;
-    IZH_TRY(device_find(model.device, image->code, section.data + record.name_offset,
-                        &kernel.function, error));
+    IZH_TRY(find_kernel(model, *image, record, &kernel, error));
     for (uint32_t f = 0; f < record.forms; ++f) {
       DeviceKernel::Form& form = kernel.forms[f];
       if (!section.read_form(entry, f, &form.record)) continue;
       IZH_TRY(device_find(model.device, image->code, section.data + form.record.name_offset,
-                          &form.function, error));
+                          0, &form.function, error));
       form.then = nullptr;
       if (form.record.then_threads == 0) continue;
       IZH_TRY(device_find(model.device, image->code, section.data + form.record.then_name_offset,
-                          &form.then, error));
+                          0, &form.then, error));
     }
   }
   return IZH_OK;
@@ -119,6 +126,9 @@ izh_status check_kernel(const izh_model& model, uint64_t offset, uint64_t bindin
   }
   if (kernel.threads == 0 || kernel.threads > kMaxThreads) {
     return damaged(model, "kernels of an impossible number of threads", error);
+  }
+  if (kernel.shared_bytes > schema::kMaxSharedBytes) {
+    return damaged(model, "kernels that share an impossible amount of memory", error);
   }
   if (kernel.bindings != bindings) return damaged(model, "kernels of another plan", error);
   return check_forms(model, section, offset, kernel.forms, error);
@@ -183,9 +193,7 @@ izh_status find_one_rows(const izh_model& model, uint64_t first, DeviceImage* im
            static_cast<Extent>(form.extent)};
     schema::DeviceKernel record;
     if (form.rows == 0 || out.skipped || !section.read(form.kernel, &record)) continue;
-    out.kernel.threads = record.threads;
-    IZH_TRY(device_find(model.device, image->code, section.data + record.name_offset,
-                        &out.kernel.function, error));
+    IZH_TRY(find_kernel(model, *image, record, &out.kernel, error));
   }
   return IZH_OK;
 }
@@ -195,9 +203,7 @@ izh_status find_best(const izh_model& model, uint32_t offset, DeviceImage* image
   const Section section = section_of(model);
   schema::DeviceKernel record;
   if (!section.read(offset, &record)) return IZH_OK;  // checked before
-  image->best.threads = record.threads;
-  return device_find(model.device, image->code, section.data + record.name_offset,
-                     &image->best.function, error);
+  return find_kernel(model, *image, record, &image->best, error);
 }
 
 izh_status upload(const izh_model& model, const SectionFacts& section, const char* what,

@@ -12,6 +12,7 @@ namespace izh {
 struct DeviceKernel {
   DeviceFunction* function;
   uint32_t threads;  // of a block
+  uint32_t shared_bytes;
   uint32_t form_count;
   struct Form {
     schema::DeviceForm record;

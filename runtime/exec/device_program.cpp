@@ -189,6 +189,7 @@ struct Blocks {
   DeviceFunction* function;
   uint32_t threads;
   uint64_t units;
+  uint32_t shared_bytes;
   // What follows; NULL: nothing.
   DeviceFunction* then = nullptr;
   uint32_t then_threads = 0;
@@ -201,11 +202,11 @@ Blocks blocks_of(const Launch& launch, const int64_t* counts) {
   };
   const DeviceKernel& kernel = launch.call.kernel;
   Blocks blocks = {&launch.call, kernel.function, kernel.threads,
-                   launch.units_each * count_of(launch.extent)};
+                   launch.units_each * count_of(launch.extent), kernel.shared_bytes};
   if (launch.rows != Extent::Fixed && count_of(launch.rows) == 1) {
     const DeviceKernel& one = launch.one_row.kernel;
     blocks = {&launch.one_row, one.function, one.threads,
-              launch.one_row_blocks * count_of(launch.one_row_extent)};
+              launch.one_row_blocks * count_of(launch.one_row_extent), one.shared_bytes};
   }
   for (uint32_t i = 0; i < kernel.form_count; ++i) {
     const DeviceKernel::Form& form = kernel.forms[i];
@@ -217,6 +218,7 @@ Blocks blocks_of(const Launch& launch, const int64_t* counts) {
               form.function,
               form.record.threads,
               units,
+              0,
               form.then,
               form.record.then_threads,
               then_units ? then_units : count_of(Extent::Tokens)};
@@ -226,11 +228,12 @@ Blocks blocks_of(const Launch& launch, const int64_t* counts) {
 }
 
 izh_status launch_units(DeviceProgram* program, const Call& call, DeviceFunction* function,
-                        uint64_t units, uint32_t threads, izh_error* error) {
+                        uint64_t units, uint32_t threads, uint32_t shared_bytes,
+                        izh_error* error) {
   program->values[call.end] = units;
   // In range: the loader has limited units.
   return device_launch(program->device, function, static_cast<uint32_t>(units), threads,
-                       program->overlaps, program->arguments.data() + call.first_argument, error);
+                       shared_bytes, program->overlaps, program->arguments.data() + call.first_argument, error);
 }
 
 izh_status launch_all(DeviceProgram* program, const int64_t* counts, izh_error* error) {
@@ -238,10 +241,11 @@ izh_status launch_all(DeviceProgram* program, const int64_t* counts, izh_error* 
     const Blocks blocks = blocks_of(launch, counts);
     if (blocks.units == 0) continue;
     IZH_TRY(
-        launch_units(program, *blocks.call, blocks.function, blocks.units, blocks.threads, error));
+        launch_units(program, *blocks.call, blocks.function, blocks.units, blocks.threads,
+                     blocks.shared_bytes, error));
     if (!blocks.then) continue;
     IZH_TRY(launch_units(program, *blocks.call, blocks.then, blocks.then_units, blocks.then_threads,
-                         error));
+                         0, error));
   }
   return IZH_OK;
 }
@@ -252,7 +256,7 @@ izh_status launch_best(DeviceProgram* program, uint32_t rows, izh_error* error) 
   void* arguments[] = {&logits, &program->best, &vocabulary, &program->best_scratch};
   const DeviceKernel& kernel = program->best_kernel;
   return device_launch(program->device, kernel.function, rows * schema::kBestBlocks, kernel.threads,
-                       program->overlaps, arguments, error);
+                       kernel.shared_bytes, program->overlaps, arguments, error);
 }
 
 izh_status give(DeviceProgram* program, const Work& work, const int64_t* counts, izh_error* error) {

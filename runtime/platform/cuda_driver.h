@@ -31,9 +31,11 @@ using GraphExec = GraphExecObject*;
 constexpr Result kOutOfMemory = 2;
 constexpr Result kNoDevice = 100;
 constexpr int kMultiprocessors = 16, kComputeMajor = 75, kComputeMinor = 76;  // attributes
+constexpr int kMostSharedBytes = 97;  // that a block may have
 constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // options of loading a module
 constexpr int kCaptureThreadLocal = 1;            // capture mode
 constexpr unsigned kStreamNonBlocking = 1;
+constexpr int kMaxDynamicSharedBytes = 8;  // attribute of a function
 constexpr int kProgrammaticLaunch = 6;  // attribute of a launch
 // The least that has all functions below, as the driver counts: 11.0.
 constexpr int kLeastVersion = 11000;
@@ -94,6 +96,8 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   IZH_DRIVER_FUNCTION(module_unload, cuModuleUnload, (Module module))                              \
   IZH_DRIVER_FUNCTION(module_function, cuModuleGetFunction,                                        \
                       (Function * function, Module module, const char* name))                      \
+  IZH_DRIVER_FUNCTION(function_set, cuFuncSetAttribute,                                            \
+                      (Function function, int attribute, int value))                               \
   IZH_DRIVER_FUNCTION(launch, cuLaunchKernel,                                                      \
                       (Function function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, \
                        unsigned threads_x, unsigned threads_y, unsigned threads_z,                 \

@@ -11,6 +11,7 @@
 #include "runtime/platform/clock.h"
 #include "runtime/platform/cpu.h"
 #include "runtime/platform/cuda_driver.h"
+#include "runtime/schema/device_code.h"
 
 namespace izh {
 
@@ -47,13 +48,16 @@ izh_status failed(const Device& device, Result result, const char* doing, izh_er
     if (izh_driver_result != 0) return failed(*(device), izh_driver_result, (doing), error); \
   } while (0)
 
-// Bits for the compute capability and all below.
-uint64_t features_of(int capability) {
+// Bits for the compute capability and all below. Code for 90 and later shares memory
+// as those GPUs of data centers can, some later ones of desktops not.
+uint64_t features_of(int capability, int shared_bytes) {
   uint64_t bits = 0;
   for (const int least : {80, 90}) {
     char name[16];
     const int length = snprintf(name, sizeof(name), "sm_%d", least);
-    if (capability >= least) bits |= uint64_t{1} << cpu_feature_bit(name, size_t(length));
+    if (capability < least || (least == 90 && shared_bytes < int(schema::kMaxSharedBytes)))
+      continue;
+    bits |= uint64_t{1} << cpu_feature_bit(name, size_t(length));
   }
   return bits;
 }
@@ -74,10 +78,13 @@ izh_status describe(const cuda::Driver& driver, uint32_t index, cuda::DeviceNumb
   IZH_DRIVER(&device, device_attribute(&multiprocessors, cuda::kMultiprocessors, *number),
              "being described");
   info->multiprocessors = multiprocessors > 0 ? static_cast<uint32_t>(multiprocessors) : 1;
+  int shared_bytes = 0;
+  IZH_DRIVER(&device, device_attribute(&shared_bytes, cuda::kMostSharedBytes, *number),
+             "being described");
   size_t bytes = 0;
   IZH_DRIVER(&device, device_memory(&bytes, *number), "being described");
   info->arch = kArch;
-  info->features = features_of(10 * major + minor);
+  info->features = features_of(10 * major + minor, shared_bytes);
   info->total_bytes = bytes;
   return IZH_OK;
 }
@@ -321,11 +328,19 @@ void device_unload(Device* device, DeviceCode* code) {
   if (code) (void)device->driver->module_unload(reinterpret_cast<cuda::Module>(code));
 }
 
-izh_status device_find(Device* device, DeviceCode* code, const char* kernel, DeviceFunction** out,
-                       izh_error* error) {
+// Of memory that a block shares, what every kernel may have.
+constexpr uint32_t kOwnSharedBytes = uint32_t{48} << 10;
+
+izh_status device_find(Device* device, DeviceCode* code, const char* kernel, uint32_t shared_bytes,
+                       DeviceFunction** out, izh_error* error) {
   cuda::Function function = nullptr;
   IZH_DRIVER(device, module_function(&function, reinterpret_cast<cuda::Module>(code), kernel),
              "a kernel was looked up");
+  if (shared_bytes > kOwnSharedBytes) {
+    IZH_DRIVER(device,
+               function_set(function, cuda::kMaxDynamicSharedBytes, static_cast<int>(shared_bytes)),
+               "a kernel was given memory that its threads share");
+  }
   *out = reinterpret_cast<DeviceFunction*>(function);
   return IZH_OK;
 }
@@ -339,7 +354,8 @@ izh_status device_send(Device* device, DeviceAddress to, const void* from, size_
 }
 
 izh_status device_launch(Device* device, DeviceFunction* function, uint32_t blocks,
-                         uint32_t threads, bool overlaps, void** arguments, izh_error* error) {
+                         uint32_t threads, uint32_t shared_bytes, bool overlaps, void** arguments,
+                         izh_error* error) {
   if (overlaps && device->driver->launch_with) {
     cuda::LaunchAttribute attribute = {};
     attribute.kind = cuda::kProgrammaticLaunch;
@@ -347,6 +363,7 @@ izh_status device_launch(Device* device, DeviceFunction* function, uint32_t bloc
     cuda::LaunchConfig config = {};
     config.blocks[0] = blocks;
     config.threads[0] = threads;
+    config.shared_bytes = shared_bytes;
     config.blocks[1] = config.blocks[2] = config.threads[1] = config.threads[2] = 1;
     config.stream = device->stream;
     config.attributes = &attribute;
@@ -357,8 +374,8 @@ izh_status device_launch(Device* device, DeviceFunction* function, uint32_t bloc
     return IZH_OK;
   }
   IZH_DRIVER(device,
-             launch(reinterpret_cast<cuda::Function>(function), blocks, 1, 1, threads, 1, 1, 0,
-                    device->stream, arguments, nullptr),
+             launch(reinterpret_cast<cuda::Function>(function), blocks, 1, 1, threads, 1, 1,
+                    shared_bytes, device->stream, arguments, nullptr),
              "a kernel was started");
   return IZH_OK;
 }

@@ -70,8 +70,10 @@ void device_host_free(Device* device, void* memory);
 [[nodiscard]] izh_status device_load(Device* device, const char* text, const char* name,
                                      DeviceCode** out, izh_error* error);
 void device_unload(Device* device, DeviceCode* code);
+// `shared_bytes`: the most that its launches bring of memory that a block shares.
 [[nodiscard]] izh_status device_find(Device* device, DeviceCode* code, const char* kernel,
-                                     DeviceFunction** out, izh_error* error);
+                                     uint32_t shared_bytes, DeviceFunction** out,
+                                     izh_error* error);
 
 // ---- Work, done in the order in which it is given.
 
@@ -84,8 +86,8 @@ void device_unload(Device* device, DeviceCode* code);
 // the one before it has ended, and waits for that itself; where the driver can't
 // do that, it begins later.
 [[nodiscard]] izh_status device_launch(Device* device, DeviceFunction* function, uint32_t blocks,
-                                       uint32_t threads, bool overlaps, void** arguments,
-                                       izh_error* error);
+                                       uint32_t threads, uint32_t shared_bytes, bool overlaps,
+                                       void** arguments, izh_error* error);
 [[nodiscard]] izh_status device_wait(Device* device, izh_error* error);
 
 // Launches between these are recorded, not done; `*out` does them all at once.

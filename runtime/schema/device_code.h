@@ -60,9 +60,13 @@ struct DeviceKernel {
   uint32_t threads;
   uint32_t bindings;
   uint32_t forms;  // at most kMaxForms
+  // Of memory that a block shares, those that the launch brings; at most
+  // kMaxSharedBytes.
+  uint32_t shared_bytes;
 };
 
 constexpr uint32_t kMaxForms = 4;
+constexpr uint32_t kMaxSharedBytes = uint32_t{227} << 10;
 
 // What a form counts: all rows of the step, those with outputs, or attention's
 // tiles.
@@ -106,7 +110,7 @@ struct OneRowForm {
   uint32_t at_once;
   uint32_t extent;  // of artifact.fbs; with at_once: fixed
 };
-static_assert(sizeof(DeviceCode) == 48 && sizeof(DeviceKernel) == 16 && sizeof(DeviceForm) == 36 &&
+static_assert(sizeof(DeviceCode) == 48 && sizeof(DeviceKernel) == 20 && sizeof(DeviceForm) == 36 &&
               sizeof(OneRowForm) == 28);
 
 }  // namespace izh::schema

@@ -30,6 +30,9 @@ MODELS = {
 # Heads whose keys and values one row reads ahead.
 SPANS = ["--arch=qwen3", "--kind=q4_0", "--layers=1"]
 
+# Spans of more chunks than are copied together, which begin within blocks of 256.
+MANY_COLUMNS = ["--arch=qwen3", "--kind=q4_0", "--layers=1", "--ffn=5376"]
+
 
 class Gpu:
     """Runs izh-rt with the driver that the tests bring, or with the machine's."""
@@ -109,6 +112,9 @@ def choice(tools, options):
         facts = json.loads(gpu.call("info", case.artifact, "--json", IZH_FAKE_CAPABILITY=capability).stdout)
         expect(facts["variant"] == wanted, f"a GPU of {capability} gets {facts['variant']}, not {wanted}")
         notes.append(f"{capability} {wanted}")
+    # Blocks of such a GPU share too little memory for the code of the later one.
+    facts = json.loads(gpu.call("info", case.artifact, "--json", IZH_FAKE_CAPABILITY="120", IZH_FAKE_SHARED="99").stdout)
+    expect(facts["variant"] == "cuda:sm_80", f"a GPU with 99 KiB gets {facts['variant']}")
     gpu.refused(case.artifact, "-p", "a", says=["no variant of", "sm_80", "Fake GPU"], IZH_FAKE_CAPABILITY="75")
     return ", ".join(notes)
 
@@ -171,6 +177,8 @@ def run(suite, tools):
     suite.run("gpu cache of codes", accuracy, tools, codes, CODES_BARS["q8_0"], ["--exact", "--kv=q8_0"])
     small = MODELS["blocks of 32"]
     suite.run("gpu invariance", invariance, tools, MODELS["K-quants"])
+    for kind in ("q4_0", "q6_k"):
+        suite.run(f"gpu many columns, {kind}", invariance, tools, [*MANY_COLUMNS, f"--override=ffn_down={kind}"])
     suite.run("gpu spans", spans, tools, SPANS)
     suite.run("gpu choice of variants", choice, tools, small)
     suite.run("gpu refusals", refusals, tools, small)

@@ -2,8 +2,9 @@
 // memory of the process, kernels run in the interpreter when they are launched.
 // What it pretends is chosen by the environment:
 //   IZH_FAKE_GPUS=1  IZH_FAKE_CAPABILITY=90  IZH_FAKE_VERSION=13000
-//   IZH_FAKE_MEMORY=BYTES (of a GPU)  IZH_FAKE_FAIL=FUNCTION:CALL[:RESULT], the
-//   number of a call that fails, counted from 1  IZH_FAKE_TRACE=FILE, a line a call
+//   IZH_FAKE_SHARED=KIB (of a block)  IZH_FAKE_MEMORY=BYTES (of a GPU)
+//   IZH_FAKE_FAIL=FUNCTION:CALL[:RESULT], the number of a call that fails, counted from 1
+//   IZH_FAKE_TRACE=FILE, a line a call
 
 #include <cstdio>
 #include <cstdlib>
@@ -55,10 +56,12 @@ struct LoadedFunction {
   const Module *module;
   const Kernel *kernel;
   size_t arguments;
+  // The most that a launch may bring of memory that a block shares.
+  unsigned most_shared = 48 << 10;
 };
 struct Launch {
   LoadedFunction *function;
-  uint32_t blocks, threads;
+  uint32_t blocks, threads, shared_bytes;
   std::vector<uint64_t> arguments;
 };
 
@@ -131,10 +134,13 @@ Result release(Blocks &blocks, uint64_t address) {
 
 uint64_t memory_bytes() { return number("IZH_FAKE_MEMORY", uint64_t{4} << 30); }
 
+// Of a block, in KiB: IZH_FAKE_SHARED.
+uint64_t most_shared() { return number("IZH_FAKE_SHARED", 227) << 10; }
+
 Result run(const Launch &launch) {
   std::string error;
   if (launch.function->module->launch(*launch.function->kernel, launch.blocks, launch.threads,
-                                      launch.arguments, device, &error))
+                                      launch.arguments, device, &error, launch.shared_bytes))
     return 0;
   fprintf(stderr, "fake driver: %s\n", error.c_str());
   return kLaunchFailed;
@@ -155,11 +161,14 @@ struct Size {
   unsigned x, y, z;
 };
 
-Result launch(void *function, Size blocks, Size threads, void **arguments) {
+Result launch(void *function, Size blocks, Size threads, unsigned shared_bytes, void **arguments) {
   if (blocks.x == 0 || blocks.y != 1 || blocks.z != 1 || threads.y != 1 || threads.z != 1 ||
       threads.x == 0 || threads.x > 1024)
     return kInvalidValue;
-  Launch one = {static_cast<LoadedFunction *>(function), blocks.x, threads.x, {}};
+  auto *known = static_cast<LoadedFunction *>(function);
+  if (shared_bytes > known->most_shared)
+    return kInvalidValue;
+  Launch one = {known, blocks.x, threads.x, shared_bytes, {}};
   for (size_t i = 0; i < one.function->arguments; ++i)
     one.arguments.push_back(*static_cast<uint64_t *>(arguments[i]));
   if (!recording)
@@ -227,6 +236,10 @@ Result cuDeviceGetAttribute(int *value, int attribute, int) {
   if (attribute == 16) {
     // Few, so that blocks of some kernels have to take turns.
     *value = 1;
+    return 0;
+  }
+  if (attribute == 97) {
+    *value = static_cast<int>(most_shared());
     return 0;
   }
   if (attribute != 75 && attribute != 76)
@@ -367,15 +380,25 @@ Result cuModuleGetFunction(void **function, void *module, const char *name) {
   if (!kernel)
     return kNotFound;
   static std::map<const Kernel *, LoadedFunction> functions;
-  functions[kernel] = {loaded->module.get(), kernel, izh::ptx::argument_count(*kernel)};
+  functions[kernel] = {loaded->module.get(), kernel, izh::ptx::argument_count(*kernel),
+                       LoadedFunction().most_shared};
   *function = &functions[kernel];
   return 0;
 }
 
-Result cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty,
-                      unsigned tz, unsigned, void *, void **arguments, void **) {
+Result cuFuncSetAttribute(void *function, int attribute, int value) {
   ENTER();
-  return launch(function, {x, y, z}, {tx, ty, tz}, arguments);
+  // The most shared memory of a launch, the only one that is known.
+  if (attribute != 8 || value < 0 || static_cast<uint64_t>(value) > most_shared())
+    return kInvalidValue;
+  static_cast<LoadedFunction *>(function)->most_shared = static_cast<unsigned>(value);
+  return 0;
+}
+
+Result cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty,
+                      unsigned tz, unsigned shared_bytes, void *, void **arguments, void **) {
+  ENTER();
+  return launch(function, {x, y, z}, {tx, ty, tz}, shared_bytes, arguments);
 }
 
 Result cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **) {
@@ -383,10 +406,11 @@ Result cuLaunchKernelEx(const LaunchConfig *config, void *function, void **argum
   // Programmatic launch, the only attribute that is known.
   const bool known = config->attribute_count == 1 && config->attributes->kind == 6 &&
                      config->attributes->value[0] == 1;
-  if (!known || config->shared_bytes != 0)
+  if (!known)
     return kInvalidValue;
   return launch(function, {config->blocks[0], config->blocks[1], config->blocks[2]},
-                {config->threads[0], config->threads[1], config->threads[2]}, arguments);
+                {config->threads[0], config->threads[1], config->threads[2]}, config->shared_bytes,
+                arguments);
 }
 
 Result cuStreamBeginCapture_v2(void *, int) {

@@ -6,6 +6,8 @@
 // A kernel that waits for those before it (griddepcontrol.wait) must do so in every
 // thread, and before it touches what others may write.
 // Asynchronous copies of a thread are done when it waits for them, and no sooner.
+// Bulk copies are done when a thread waits at their gate (an mbarrier that one thread
+// arrives at), and no sooner.
 // Knows nothing of caches, of memory ordering between blocks, or of time.
 
 #pragma once
@@ -40,9 +42,10 @@ public:
   const Kernel *find(std::string_view name) const;
   // False, with a sentence in `error`, if a thread touches memory that isn't
   // its own or threads wait for each other forever.
+  // `shared_bytes`: of the memory that is declared extern, for each block.
   bool launch(const Kernel &kernel, uint32_t blocks, uint32_t threads,
-              const std::vector<uint64_t> &arguments, const Memory &memory,
-              std::string *error) const;
+              const std::vector<uint64_t> &arguments, const Memory &memory, std::string *error,
+              uint32_t shared_bytes = 0) const;
 
   struct Content;
 

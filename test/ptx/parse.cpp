@@ -83,6 +83,8 @@ const std::map<std::string, Op, std::less<>> kOps = {{"mov", Op::Mov},
                                                      {"pragma", Op::Nop},
                                                      {"griddepcontrol", Op::AwaitGrid},
                                                      {"cp", Op::CopyAsync},
+                                                     {"mbarrier", Op::MakeGate},
+                                                     {"fence", Op::Nop},
                                                      {"ldmatrix", Op::LoadMatrices},
                                                      {"mma", Op::MultiplyMatrices},
                                                      {"atom", Op::AtomicAdd}};
@@ -171,9 +173,21 @@ private:
     }
     if (begins(rest, ".global") || begins(rest, ".const") || begins(rest, ".visible .global"))
       return global(until(';'));
+    if (begins(rest, ".extern .shared"))
+      return launched(until(';'));
     if (begins(rest, ".visible .entry") || begins(rest, ".entry"))
       return entry();
     return fail("'" + rest.substr(0, rest.find('\n')) + "' is not understood");
+  }
+
+  // .extern .shared .align 16 .b8 name[]: what a launch brings; one at most.
+  bool launched(const std::string &line) {
+    const size_t bracket = line.find("[]"), begin = line.rfind(' ', bracket) + 1;
+    const std::string name = line.substr(begin, bracket - begin);
+    if (bracket == std::string::npos || (!launched_.empty() && launched_ != name))
+      return fail("'" + line + "' is not understood");
+    launched_ = name;
+    return true;
   }
 
   // .global .align 64 .b8 name[16] = {1, 2, ...}
@@ -223,6 +237,8 @@ private:
     }
     for (auto &[name, bytes] : out_->globals)
       symbols_[name] = reinterpret_cast<uint64_t>(bytes.data());
+    if (!launched_.empty())
+      symbols_[launched_] = kSharedBase + kLaunchOffset;
     return body();
   }
 
@@ -242,8 +258,10 @@ private:
         continue;
       }
       size_t end = at_;
-      while (end < clean_.size() && clean_[end] != ';' && clean_[end] != ':')
-        ++end;
+      // Two colons are part of a name.
+      while (end < clean_.size() && clean_[end] != ';' &&
+             (clean_[end] != ':' || clean_[end + 1] == ':'))
+        end += clean_[end] == ':' ? 2 : 1;
       if (end < clean_.size() && clean_[end] == ':') {
         labels_[split(clean_.substr(at_, end - at_), '\n').back()] = kernel_.code.size();
         at_ = end + 1;
@@ -297,7 +315,7 @@ private:
     }
     const size_t end = std::min(line.find_first_of(" \t"), line.size());
     const std::string rest = end < line.size() ? line.substr(end + 1) : "";
-    if (!instruction(split(line.substr(0, end), '.'), rest, &one))
+    if (!instruction(line.substr(0, end), rest, &one))
       return false;
     kernel_.code.push_back(one);
     return check_float(one);
@@ -314,8 +332,8 @@ private:
     return fail("'" + one.text + "' stores a part of a float, which ptxas would convert");
   }
 
-  bool instruction(const std::vector<std::string> &words, const std::string &rest,
-                   Instruction *one) {
+  bool instruction(const std::string &name, const std::string &rest, Instruction *one) {
+    const std::vector<std::string> words = split(name, '.');
     auto op = kOps.find(words[0]);
     if (words[0] == "shf") {
       one->op = words[1] == "l" ? Op::FunnelLeft : Op::FunnelRight;
@@ -326,6 +344,8 @@ private:
     }
     if (one->op == Op::MultiplyMatrices)
       return matrices(words, rest, one);
+    if (one->op == Op::MakeGate || name.starts_with("cp.async.bulk."))
+      return bulk(name, rest, one);
     if (one->op == Op::CopyAsync)
       return copies(words, rest, one);
     bool has_type = false, warp = false, param = false;
@@ -409,6 +429,9 @@ private:
                               "x4",
                               "relaxed",
                               "acq_rel",
+                              "mbarrier_init",
+                              "release",
+                              "cluster",
                               "gpu"})
       if (word == known)
         return true;
@@ -441,6 +464,31 @@ private:
     one->a[0] = one->a[3];
     one->a[1] = from.a[3];
     one->second = from.offset;
+    return true;
+  }
+
+  // Bulk copies, and the gates that they meet at. Addresses are without offsets.
+  bool bulk(const std::string &name, const std::string &rest, Instruction *one) {
+    static const std::map<std::string, std::pair<Op, size_t>, std::less<>> known = {
+        {"mbarrier.init.shared.b64", {Op::MakeGate, 2}},
+        {"mbarrier.arrive.expect_tx.shared.b64", {Op::ExpectBytes, 3}},
+        {"mbarrier.try_wait.parity.shared.b64", {Op::AwaitGate, 3}},
+        {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", {Op::CopyBulk, 4}}};
+    std::vector<std::string> list = operand_list(rest);
+    auto found = known.find(name);
+    if (found == known.end() || list.size() != found->second.second)
+      return fail("'" + one->text + "' is not understood");
+    one->op = found->second.first;
+    if (one->op == Op::AwaitGate)
+      one->to[0] = operand(list[0]);
+    // What is given back there is nothing, or was taken.
+    if (list.size() == 3)
+      list.erase(list.begin());
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i][0] == '[')
+        list[i] = list[i].substr(1, list[i].size() - 2);
+      one->a[i] = operand(list[i]);
+    }
     return true;
   }
 
@@ -609,6 +657,7 @@ private:
 
   std::string_view text_;
   std::string clean_;
+  std::string launched_; // the name of what launches bring
   size_t at_ = 0;
   Module::Content *out_;
   std::string *error_;

@@ -67,6 +67,10 @@ enum class Op : uint8_t {
   CopyAsync,
   CommitCopies,
   AwaitCopies,
+  MakeGate,
+  ExpectBytes,
+  CopyBulk,
+  AwaitGate,
   Nop
 };
 
@@ -127,6 +131,8 @@ struct Kernel {
 
 // Addresses of what isn't memory of the process.
 constexpr uint64_t kSharedBase = uint64_t{0xF1} << 56;
+// Of what is declared extern, behind all that functions declare.
+constexpr uint64_t kLaunchOffset = uint64_t{1} << 32;
 constexpr uint64_t kLocalBase = uint64_t{0xF2} << 56;
 
 struct Module::Content {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "test/ptx/copies.h"
+#include "test/ptx/gates.h"
 #include "test/ptx/program.h"
 
 namespace izh::ptx {
@@ -356,13 +357,14 @@ uint64_t multiply_wide(const Instruction &one, uint64_t x, uint64_t y, uint64_t 
 class BlockRun {
 public:
   BlockRun(const Kernel &kernel, uint32_t threads, const std::vector<uint64_t> &arguments,
-           const Memory &memory, std::string *error)
+           const Memory &memory, uint32_t launch_bytes, std::string *error)
       : kernel_(kernel), arguments_(arguments), memory_(memory), error_(error), threads_(threads),
-        shared_(kernel.shared_bytes) {}
+        shared_(kernel.shared_bytes), launched_(launch_bytes) {}
 
   bool run(uint32_t block, uint32_t blocks) {
     // What an earlier block left in shared memory must not help.
     std::fill(shared_.begin(), shared_.end(), uint8_t{0xEE});
+    std::fill(launched_.begin(), launched_.end(), uint8_t{0xEE});
     for (uint32_t i = 0; i < threads_.size(); ++i) {
       Thread &thread = threads_[i];
       thread.at = 0;
@@ -377,6 +379,7 @@ public:
       thread.local.assign(kernel_.local_bytes, 0xEE);
       thread.copies = {};
     }
+    gates_ = {};
     for (;;) {
       bool done = true, moved = false;
       for (size_t i = 0; i < threads_.size(); ++i) {
@@ -540,6 +543,10 @@ private:
       const uint64_t at = address - kLocalBase;
       return at + size <= thread.local.size() ? thread.local.data() + at : nullptr;
     }
+    if (address >= kSharedBase + kLaunchOffset) {
+      const uint64_t at = address - kSharedBase - kLaunchOffset;
+      return at + size <= launched_.size() ? launched_.data() + at : nullptr;
+    }
     if (address >= kSharedBase) {
       const uint64_t at = address - kSharedBase;
       return at + size <= shared_.size() ? shared_.data() + at : nullptr;
@@ -585,6 +592,27 @@ private:
       return fail(one, "an address that isn't the kernel's, or isn't aligned");
     thread.copies.begin(target, source, one.depth);
     return true;
+  }
+
+  // Bulk copies and the gates that they meet at.
+  bool at_gate(Thread &thread, const Instruction &one) {
+    auto in = [&](int i) { return thread.slots[one.a[i]]; };
+    const bool copies = one.op == Op::CopyBulk;
+    uint8_t *to = in(0) >= kSharedBase ? place(thread, in(0), copies ? in(2) : 8) : nullptr;
+    // What is copied is what no kernel writes: it may be read before others end.
+    if (!to || (copies && (in(1) >= kSharedBase || !memory_.contains(in(1), in(2)))))
+      return fail(one, "an address that isn't the kernel's");
+    bool passed = true;
+    const char *wrong = copies                      ? gates_.copy(in(3), to, in(0), in(1), in(2))
+                        : one.op == Op::MakeGate    ? gates_.make(in(0), in(1))
+                        : one.op == Op::ExpectBytes ? gates_.expect(in(0), in(1))
+                                                    : gates_.await(in(0), in(1) & 1, &passed);
+    if (one.op == Op::AwaitGate)
+      thread.slots[one.to[0]] = passed;
+    idle_ = passed ? 0 : idle_ + 1;
+    if (idle_ == kMostIdle)
+      wrong = "a gate that is never passed";
+    return !wrong || fail(one, wrong);
   }
 
   // Runs one thread until it waits or ends.
@@ -634,6 +662,18 @@ private:
         break;
       case Op::AwaitCopies:
         thread.copies.await(static_cast<uint64_t>(one.offset));
+        break;
+      case Op::MakeGate:
+      case Op::ExpectBytes:
+      case Op::CopyBulk:
+      case Op::AwaitGate:
+        if (!at_gate(thread, one))
+          return false;
+        // Others go on, and it looks again.
+        if (idle_ != 0 && one.op == Op::AwaitGate) {
+          ++thread.at;
+          return true;
+        }
         break;
       case Op::LoadParam:
         if (!parameter(thread, one))
@@ -736,7 +776,11 @@ private:
   const Memory &memory_;
   std::string *error_;
   std::vector<Thread> threads_;
-  std::vector<uint8_t> shared_;
+  std::vector<uint8_t> shared_, launched_;
+  Gates gates_;
+  // How often in a row threads looked at gates in vain.
+  static constexpr uint64_t kMostIdle = 1 << 20;
+  uint64_t idle_ = 0;
   bool failed_ = false;
 };
 
@@ -765,14 +809,14 @@ size_t argument_count(const Kernel &kernel) { return kernel.param_offsets.size()
 
 bool Module::launch(const Kernel &kernel, uint32_t blocks, uint32_t threads,
                     const std::vector<uint64_t> &arguments, const Memory &memory,
-                    std::string *error) const {
+                    std::string *error, uint32_t shared_bytes) const {
   if (arguments.size() != kernel.param_offsets.size()) {
     *error = kernel.name + " takes " + std::to_string(kernel.param_offsets.size()) +
              " arguments, not " + std::to_string(arguments.size());
     return false;
   }
   const WithGlobals all(*content_, memory);
-  BlockRun run(kernel, threads, arguments, all, error);
+  BlockRun run(kernel, threads, arguments, all, shared_bytes, error);
   for (uint32_t block = 0; block < blocks; ++block)
     if (!run.run(block, blocks))
       return false;

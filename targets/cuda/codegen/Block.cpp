@@ -8,6 +8,7 @@ namespace izhc::cuda {
 using namespace mlir;
 
 static constexpr int64_t kGlobalSpace = 1, kSharedSpace = 3;
+static constexpr llvm::StringLiteral kLaunchMemory = "izh_launch_memory";
 
 // An instruction that nothing is moved across. `results` words, from `operands`.
 static Value assembly(KernelBuilder &k, Type result, llvm::StringRef text,
@@ -68,17 +69,65 @@ Value Block::shared(int64_t bytes) {
   return LLVM::AddrSpaceCastOp::create(k.builder, k.loc, k.ptr(), there);
 }
 
+static Value inSpace(KernelBuilder &k, Value pointer, unsigned space) {
+  auto type = LLVM::LLVMPointerType::get(k.builder.getContext(), space);
+  return LLVM::AddrSpaceCastOp::create(k.builder, k.loc, type, pointer);
+}
+
 void Block::copyAsync(Value to, Value from) {
-  auto in = [&](Value pointer, unsigned space) -> Value {
-    auto type = LLVM::LLVMPointerType::get(k.builder.getContext(), space);
-    return LLVM::AddrSpaceCastOp::create(k.builder, k.loc, type, pointer);
-  };
-  call("llvm.nvvm.cp.async.cg.shared.global.16", {in(to, kSharedSpace), in(from, kGlobalSpace)});
+  call("llvm.nvvm.cp.async.cg.shared.global.16",
+       {inSpace(k, to, kSharedSpace), inSpace(k, from, kGlobalSpace)});
 }
 
 void Block::commitCopies() { call("llvm.nvvm.cp.async.commit.group", {}); }
 void Block::awaitCopies(int64_t but) {
   call("llvm.nvvm.cp.async.wait.group", {k.constInt(k.i32(), but)});
+}
+
+Value Block::launchMemory(int64_t bytes) {
+  launchBytes = std::max(launchBytes, bytes);
+  auto module = k.builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  auto space = LLVM::LLVMPointerType::get(k.builder.getContext(), kSharedSpace);
+  if (!module.lookupSymbol(kLaunchMemory)) {
+    OpBuilder::InsertionGuard guard(k.builder);
+    k.builder.setInsertionPointToStart(module.getBody());
+    LLVM::GlobalOp::create(k.builder, k.loc, LLVM::LLVMArrayType::get(k.i8(), 0),
+                           /*isConstant=*/false, LLVM::Linkage::External, kLaunchMemory,
+                           Attribute(), /*alignment=*/16, kSharedSpace);
+  }
+  Value there = LLVM::AddressOfOp::create(k.builder, k.loc, space, kLaunchMemory);
+  return LLVM::AddrSpaceCastOp::create(k.builder, k.loc, k.ptr(), there);
+}
+
+void Block::makeGate(Value gate) {
+  assembly(k, {}, "mbarrier.init.shared.b64 [$0], 1;", "l,~{memory}",
+           {inSpace(k, gate, kSharedSpace)});
+}
+
+void Block::publishGates() {
+  assembly(k, {}, "fence.mbarrier_init.release.cluster;", "~{memory}", {});
+}
+
+void Block::expectBytes(Value gate, Value bytes) {
+  assembly(k, {}, "mbarrier.arrive.expect_tx.shared.b64 _, [$0], $1;", "l,r,~{memory}",
+           {inSpace(k, gate, kSharedSpace), bytes});
+}
+
+void Block::copyBulk(Value to, Value from, Value bytes, Value gate) {
+  assembly(
+      k, {},
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
+      "l,l,r,l,~{memory}",
+      {inSpace(k, to, kSharedSpace), inSpace(k, from, kGlobalSpace), bytes,
+       inSpace(k, gate, kSharedSpace)});
+}
+
+void Block::awaitGate(Value gate, Value parity) {
+  assembly(k, {},
+           "{\n\t.reg .pred %izh_passed;\nIZH_GATE_${:uid}:\n\t"
+           "mbarrier.try_wait.parity.shared.b64 %izh_passed, [$0], $1;\n\t"
+           "@!%izh_passed bra IZH_GATE_${:uid};\n\t}",
+           "l,r,~{memory}", {inSpace(k, gate, kSharedSpace), parity});
 }
 
 void Block::awaitInputs() {

@@ -79,6 +79,22 @@ struct Block : KernelFrameBase {
   void commitCopies();
   // Waits until all groups but the last `but` are there, for this thread to see.
   void awaitCopies(int64_t but);
+  // More of it than functions may have by themselves: the launch has to bring the
+  // most that is asked for (launchBytes). There is one place, the same each time.
+  Value launchMemory(int64_t bytes);
+  int64_t launchBytes = 0;
+
+  // Bulk copies (on GPUs from Hopper on), of what no kernel writes, to shared memory;
+  // bytes (i32) and addresses are multiples of 16. `gate`: 8 bytes of shared memory that
+  // they meet at, made by one thread before any other use. Each round of a gate
+  // begins with the bytes that it waits for.
+  void makeGate(Value gate);
+  // Lets copies see the gates that this thread has made.
+  void publishGates();
+  void expectBytes(Value gate, Value bytes);
+  void copyBulk(Value to, Value from, Value bytes, Value gate);
+  // Waits for the end of a round, whose number is odd or even as `parity` (i32).
+  void awaitGate(Value gate, Value parity);
 
   // Waits for all threads of the block (or warp); what they wrote is then seen.
   void barrier();

@@ -55,7 +55,7 @@ struct Variant {
 const Variant kVariants[] = {
     {"cuda:sm_80", "NVIDIA GPUs from Ampere on (driver 450 and later)", "sm_80", "+ptx70", 10,
      uint64_t(1) << sm_80, false},
-    {"cuda:sm_90", "NVIDIA GPUs from Hopper on (driver 520 and later)", "sm_90", "+ptx78", 20,
+    {"cuda:sm_90", "NVIDIA GPUs from Hopper on (driver 525 and later)", "sm_90", "+ptx80", 20,
      uint64_t(1) << sm_80 | uint64_t(1) << sm_90, true},
 };
 // clang-format on

@@ -140,7 +140,7 @@ constexpr llvm::StringLiteral kThreads = "nvvm.reqntid", kBlocksAtOnce = "nvvm.m
 constexpr llvm::StringLiteral kGroups = "izh-groups", kRowsEach = "izh-rows-each",
                               kLeastRows = "izh-least-rows", kRows = "izh-rows",
                               kThenThreads = "izh-then-threads", kThenUnits = "izh-then-units",
-                              kRowScratch = "izh-row-scratch";
+                              kRowScratch = "izh-row-scratch", kShared = "izh-shared";
 using Numbers = SmallVector<std::pair<llvm::StringRef, int64_t>, 8>;
 using NumbersOf = llvm::StringMap<Numbers>;
 
@@ -187,6 +187,7 @@ LogicalResult makeFunctions(plan::KernelOp kernel, bool overlaps, NumbersOf &all
   return success();
 }
 
+// 0 where a kernel has none of the name.
 uint32_t numberOf(LLVM::LLVMFuncOp function, llvm::StringRef name) {
   ArrayAttr all = *function.getPassthrough();
   for (Attribute one : all) {
@@ -194,14 +195,16 @@ uint32_t numberOf(LLVM::LLVMFuncOp function, llvm::StringRef name) {
     if (cast<StringAttr>(pair[0]).getValue() == name)
       return std::stoul(cast<StringAttr>(pair[1]).getValue().str());
   }
-  llvm_unreachable("an attribute that every kernel has");
+  return 0;
 }
 
 // The `kernel` for one row; with `prologue` (null for none) a product makes its
 // record itself, as that kernel of a `quantize` does, and attention has the raw
-// products of that kernel of a `matmul_heads`. `isRaw`: the kernel makes such.
+// products of that kernel of a `matmul_heads`. What a launch has to bring goes to
+// `numbers`, where the threads are.
 LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::KernelOp prologue,
-                         int64_t threads, bool overlaps, bool isRaw) {
+                         const OneRowForm &form, bool overlaps, Numbers &numbers) {
+  int64_t threads = form.threads;
   SmallVector<plan::KernelOp, 2> kernels = {kernel};
   if (prologue)
     kernels.push_back(prologue);
@@ -232,11 +235,13 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
       block.barrier();
     };
   }
-  if (isRaw)
+  if (form.isRaw)
     emitRawHeads(block, cast<pack::MatmulHeadsOp>(opOf(kernel)));
   else if (failed(emit(block, opOf(kernel))))
     return failure();
   function.finish();
+  if (block.launchBytes)
+    numbers.emplace_back(kShared, block.launchBytes);
   return success();
 }
 
@@ -250,7 +255,7 @@ constexpr llvm::StringLiteral kOverlaps = "plan.overlaps";
 // Adds the kernels of the dispatches' other forms, and says what these are.
 // Their attributes go to `all`.
 LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) {
-  std::vector<OneRowForm> forms = chooseOneRowForms(module);
+  std::vector<OneRowForm> forms = chooseOneRowForms(module, /*streams=*/overlaps);
   if (llvm::none_of(forms, [](const OneRowForm &form) { return form.isOther(); }))
     return success();
   SymbolTable symbols(module);
@@ -270,12 +275,10 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
         prologue = kernelOf(form.prologue);
         name += "_" + prologue.getSymName().str();
       }
-      int64_t threads = form.isRaw ? rawHeadsThreads(cast<pack::MatmulHeadsOp>(opOf(kernel)))
-                                   : threadsOf(opOf(kernel));
-      auto [entry, isNew] = all.try_emplace(name, Numbers{{kThreads, threads}});
-      if (isNew && form.atOnce)
-        entry->second.emplace_back(kBlocksAtOnce, form.atOnce);
-      if (isNew && failed(makeOneRow(name, kernel, prologue, threads, overlaps, form.isRaw)))
+      auto [entry, isNew] = all.try_emplace(name, Numbers{{kThreads, form.threads}});
+      if (isNew && form.together)
+        entry->second.emplace_back(kBlocksAtOnce, form.together);
+      if (isNew && failed(makeOneRow(name, kernel, prologue, form, overlaps, entry->second)))
         return failure();
     }
     auto extent = form.rows == pack::RowSet::Tokens ? plan::Extent::Tokens : plan::Extent::Outputs;
@@ -374,7 +377,7 @@ FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std
     // All arguments but params, begin and end.
     DeviceKernel kernel = {names[0], numberOf(functions[0], kThreads),
                            uint32_t(functions[0].getNumArguments() - 3),
-                           uint32_t(functions.size() - 1)};
+                           uint32_t(functions.size() - 1), numberOf(functions[0], kShared)};
     entry->second = section.record(kernel);
     for (size_t i = 1; i < functions.size(); ++i) {
       auto number = [&](llvm::StringRef name) { return numberOf(functions[i], name); };

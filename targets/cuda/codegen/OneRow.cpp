@@ -5,6 +5,7 @@
 #include "targets/cuda/codegen/OneRow.h"
 #include "dialects/pack/ActLayout.h"
 #include "targets/cuda/codegen/AttentionRow.h"
+#include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/PairProducts.h"
 
 namespace izhc::cuda {
@@ -48,7 +49,7 @@ struct Dispatch {
 
 // The activations that a product for one row would read; null for other ops.
 Value activationsOf(Operation *op) {
-  if (auto matmul = dyn_cast<pack::MatmulOp>(op); matmul && oneRowUnits(matmul))
+  if (auto matmul = dyn_cast<pack::MatmulOp>(op); matmul && oneRowShape(matmul, false).units)
     return matmul.getAct();
   if (auto heads = dyn_cast<pack::MatmulHeadsOp>(op); heads && isPaired(heads))
     return heads.getAct();
@@ -68,19 +69,9 @@ Value destinationOf(Operation *op) {
   return cast<pack::QuantizeOp>(op).getInto();
 }
 
-int64_t unitsOf(const Dispatch &one) {
-  auto matmul = dyn_cast<pack::MatmulOp>(one.op);
-  return matmul ? oneRowUnits(matmul) : one.dispatch.getUnits();
-}
-
-int64_t atOnceOf(Operation *op) {
-  auto matmul = dyn_cast<pack::MatmulOp>(op);
-  return matmul ? oneRowAtOnce(matmul) : 0;
-}
-
 class Chooser {
 public:
-  explicit Chooser(ModuleOp module) {
+  Chooser(ModuleOp module, bool streams) : streams(streams) {
     SymbolTable symbols(module);
     for (auto dispatch : module.getOps<plan::DispatchOp>()) {
       auto kernel = symbols.lookup<plan::KernelOp>(dispatch.getKernel());
@@ -91,11 +82,15 @@ public:
 
   std::vector<OneRowForm> run() {
     for (size_t i = 0; i < list.size(); ++i)
-      if (activationsOf(list[i].op))
+      if (activationsOf(list[i].op)) {
+        OneRowShape shape = shapeOf(list[i]);
         forms[i] = {.hasKernel = true,
                     .rows = rowSetOf(list[i].op),
-                    .units = unitsOf(list[i]),
-                    .atOnce = atOnceOf(list[i].op)};
+                    .units = shape.units,
+                    .atOnce = shape.atOnce,
+                    .threads = shape.threads,
+                    .together = shape.together};
+      }
     for (size_t i = 0; i + 1 < list.size(); ++i)
       if (auto attention = dyn_cast<pack::AttentionOp>(list[i].op))
         fuse(i, attention);
@@ -106,6 +101,12 @@ public:
   }
 
 private:
+  OneRowShape shapeOf(const Dispatch &one) const {
+    if (auto matmul = dyn_cast<pack::MatmulOp>(one.op))
+      return oneRowShape(matmul, streams);
+    return {int64_t(one.dispatch.getUnits()), threadsOf(one.op)};
+  }
+
   void fuse(size_t number, pack::QuantizeOp quantize) {
     auto type = cast<pack::ActType>(quantize.getInto().getType());
     bool routed = quantize.getIndices() && isa<pack::RoutesType>(quantize.getIndices().getType());
@@ -126,7 +127,8 @@ private:
     forms[number] = {.hasKernel = true,
                      .units = attention_row::units(attention),
                      .extent = plan::Extent::Tiles,
-                     .scratchBytes = attention_row::scratchBytes(attention)};
+                     .scratchBytes = attention_row::scratchBytes(attention),
+                     .threads = threadsOf(attention)};
     forms[number + 1] = {.skipped = true};
     auto heads = number ? dyn_cast<pack::MatmulHeadsOp>(list[number - 1].op) : nullptr;
     if (!heads || !isPaired(heads) || !isReadyFor(heads, number, attention))
@@ -134,7 +136,10 @@ private:
     forms[number].prologue = int64_t(number) - 1;
     OneRowForm &before = forms[number - 1];
     before.isRaw = true;
-    before.units = rawHeadsUnits(heads);
+    OneRowShape shape = rawHeadsShape(heads, streams);
+    before.units = shape.units;
+    before.threads = shape.threads;
+    before.together = shape.together;
     before.scratchBytes = rawHeadsScratch(heads);
   }
 
@@ -233,6 +238,7 @@ private:
     return Touch::None;
   }
 
+  bool streams;
   std::vector<Dispatch> list;
   std::vector<OneRowForm> forms;
 };
@@ -241,6 +247,8 @@ private:
 
 Operation *opOf(plan::KernelOp kernel) { return &kernel.getBody().front().front(); }
 
-std::vector<OneRowForm> chooseOneRowForms(ModuleOp module) { return Chooser(module).run(); }
+std::vector<OneRowForm> chooseOneRowForms(ModuleOp module, bool streams) {
+  return Chooser(module, streams).run();
+}
 
 } // namespace izhc::cuda

@@ -27,6 +27,9 @@ struct OneRowForm {
   // 0: there is a block for each unit.
   int64_t atOnce = 0;
   int64_t scratchBytes = 0;
+  int64_t threads = 0; // of a block
+  // Blocks that a multiprocessor is to have room for; 0: as many as there are.
+  int64_t together = 0;
   // Of matmul_heads: it only multiplies, and its reader does the rest.
   bool isRaw = false;
 
@@ -36,7 +39,8 @@ struct OneRowForm {
 // The kernel's only op.
 mlir::Operation *opOf(plan::KernelOp kernel);
 
-// A form for each plan.dispatch of `module`, in their order.
-std::vector<OneRowForm> chooseOneRowForms(mlir::ModuleOp module);
+// A form for each plan.dispatch of `module`, in their order. `streams`: as of
+// oneRowShape.
+std::vector<OneRowForm> chooseOneRowForms(mlir::ModuleOp module, bool streams);
 
 } // namespace izhc::cuda

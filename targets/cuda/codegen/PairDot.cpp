@@ -87,6 +87,11 @@ PairDot::Words PairDot::read(Value inUnit, Reader reader) const {
         words.groups.back().emplace_back(one.begin() + kRows * p, one.begin() + kRows * (p + 1));
     }
   }
+  readScales(words, inUnit, reader);
+  return words;
+}
+
+void PairDot::readScales(Words &words, Value inUnit, Reader reader) const {
   Value halfRows = k.mul(quad, 2 * kRows), wordRows = k.mul(quad, 4 * kRows);
   auto at = [&](Value lane, int64_t offset) { return k.add(lane, offset); };
   if (format.scaleKind != ScaleKind::PerSub) {
@@ -114,7 +119,6 @@ PairDot::Words PairDot::read(Value inUnit, Reader reader) const {
     words.subsHigh = reader(at(halfRows, layout.highOffset()), 2);
     break;
   }
-  return words;
 }
 
 int64_t PairDot::words(pack::WeightType type) {

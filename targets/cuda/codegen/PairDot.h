@@ -66,7 +66,7 @@ public:
   // Those columns' two words of a record, without those of other runs than `run`.
   std::array<Value, 2> masked(std::array<Value, 2> words, int64_t run) const;
 
-private:
+protected:
   static int64_t words(const FormatSpec &format, const PackedLayout &layout);
   // Hands out words in the order in which they are asked for; `offset` is from
   // the start of the unit.
@@ -80,6 +80,7 @@ private:
   };
 
   Words read(Value inUnit, Reader reader) const;
+  void readScales(Words &words, Value inUnit, Reader reader) const;
   Values readPlanes(Value inUnit, int64_t column, Reader reader) const;
   Words parse(llvm::ArrayRef<Value> words, Value inUnit) const;
   // Of run `run` of the chunk and row `row` of the lane.

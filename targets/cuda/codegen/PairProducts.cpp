@@ -1,13 +1,15 @@
 // A block has two tiles: those of gate and up, two neighbours of a matrix, or
 // all of a group of heads. Units are single tiles where there may be several
 // rows, so every other block of a matrix without a gate has nothing to do then.
-// Where there is one row, units are pairs, and a block may take several.
+// Where there is one row, units are pairs, a block may take several, and weights come
+// as a stream (PairStream.h) if there is room for it.
 
 #include "targets/cuda/codegen/PairProducts.h"
 #include "targets/cuda/codegen/Epilogue.h"
 #include "targets/cuda/codegen/HeadFinish.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/PairBatch.h"
+#include "targets/cuda/codegen/PairStream.h"
 #include <numeric>
 
 namespace izhc::cuda {
@@ -21,6 +23,8 @@ constexpr int64_t kRecords = PairDot::kRecords;
 // Of a large GPU, and the threads of one that leave registers enough for loads
 // that are far ahead.
 constexpr int64_t kMultiprocessors = 132, kThreadsAtOnce = 512;
+// Of a multiprocessor, that blocks share; and what a block has beside a stream.
+constexpr int64_t kSharedBytes = 227 << 10, kBesideStream = 12 << 10;
 
 pack::WeightType typeOf(Value operand) { return cast<pack::WeightType>(operand.getType()); }
 int64_t tilesOf(pack::WeightType type) { return llvm::divideCeil(type.getRows(), kTile); }
@@ -42,12 +46,58 @@ void forRows(Block &block, Value rows, llvm::function_ref<void(Value first)> bod
   k.loop(k.constI64(0), rows, kRecords, body);
 }
 
+template <typename Op> pack::ActType act(Op op) { return cast<pack::ActType>(op.getAct().getType()); }
+
+// Blocks of the launch.
+Value numberOfBlocks(KernelBuilder &k) {
+  Value count = LLVM::CallIntrinsicOp::create(
+                    k.builder, k.loc, k.i32(),
+                    k.builder.getStringAttr("llvm.nvvm.read.ptx.sreg.nctaid.x"), ValueRange())
+                    .getResult(0);
+  return k.extendU(count, k.i64());
+}
+
 // With a gate, the second matrix belongs to the first.
 size_t matricesOf(pack::MatmulOp op) {
   return pack::isGated(op.getEpilogue()) ? 1 : op.getWeights().size();
 }
 // Tiles of a matrix that a block has where there is one row.
 int64_t tilesOfUnit(pack::MatmulOp op) { return pack::isGated(op.getEpilogue()) ? 1 : 2; }
+
+// Units of the form for one row; 0: there is none.
+int64_t oneRowUnits(pack::MatmulOp op) {
+  if (!isPaired(op) || matricesOf(op) != 1)
+    return 0;
+  return llvm::divideCeil(tilesOf(typeOf(op.getWeights()[0])), tilesOfUnit(op));
+}
+
+// What blocks of so many at once need.
+int64_t memoryOf(const StreamShape &shape, pack::ActType act) {
+  return shape.bytes() + pack::ActLayout(act).stride + kBesideStream;
+}
+
+// Streams of the form for one row, where a multiprocessor has so many blocks at a time.
+std::optional<StreamShape> streamOf(pack::MatmulOp op, int64_t atOnce) {
+  auto turns = llvm::divideCeil(oneRowUnits(op), kMultiprocessors * atOnce);
+  auto shape = StreamShape::of({typeOf(op.getWeights()[0])}, turns);
+  if (shape && (shape->threads() * atOnce > kThreadsAtOnce ||
+                memoryOf(*shape, act(op)) * atOnce > kSharedBytes))
+    return std::nullopt;
+  return shape;
+}
+// Those of the products of heads, of which a block has one unit.
+std::optional<StreamShape> streamOf(pack::MatmulHeadsOp op) {
+  auto shape = StreamShape::of(llvm::map_to_vector(op.getWeights(), typeOf), 1);
+  if (shape && memoryOf(*shape, act(op)) > kSharedBytes)
+    return std::nullopt;
+  return shape;
+}
+
+// Blocks that registers are to suffice for: one of the next kernel's is to begin where
+// there is memory for it.
+int64_t togetherOf(const StreamShape &shape, int64_t atOnce, pack::ActType act) {
+  return std::clamp<int64_t>(kSharedBytes / memoryOf(shape, act), atOnce, atOnce + 1);
+}
 
 struct PairedMatmul {
   Block &block;
@@ -115,17 +165,17 @@ struct PairedMatmul {
     return k.load(k.f32(), placeOf(matrix, k.constI64(0), there), 4);
   }
 
-  void store(PairBatch &batch, const Matrix &matrix, Value tile, Value first, int64_t records,
-             Value before) {
+  void store(llvm::function_ref<Value(Value record, Value row)> product, const Matrix &matrix,
+             Value tile, Value first, int64_t records, Value before) {
     int64_t stored = storedRows();
     block.forThreads(records * stored, [&](Value i) {
       Value inPair = k.rem(i, stored), record = k.div(i, stored), token = k.add(first, record);
       Value row = k.add(k.mul(tile, kTile), inPair);
       Value inside = k.andBits(k.less(row, k.constI64(matrix.type.getRows())), k.less(token, rows));
       k.ifThen(inside, [&] {
-        Value y = biased(batch.product(record, inPair), matrix.number, row), up;
+        Value y = biased(product(record, inPair), matrix.number, row), up;
         if (gated)
-          up = biased(batch.product(record, k.add(inPair, kTile)), matrix.number + 1, row);
+          up = biased(product(record, k.add(inPair, kTile)), matrix.number + 1, row);
         Value place = placeOf(matrix, token, row);
         k.store(matmulResult(k, op, y, up, place, before), place, 4);
       });
@@ -140,7 +190,8 @@ struct PairedMatmul {
       batch.compute([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile),
                     [&](Value i) { return recordAt(first, i); });
       block.barrier();
-      store(batch, matrix, tile, first, kRecords, {});
+      store([&](Value record, Value row) { return batch.product(record, row); }, matrix, tile,
+            first, kRecords, {});
       block.barrier();
     });
   }
@@ -152,21 +203,23 @@ struct PairedMatmul {
     batch.compute([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile),
                   [&](Value) { return block.address(op.getAct()); }, words, beforeLast);
     block.barrier();
-    store(batch, matrix, tile, k.constI64(0), 1, old);
+    store([&](Value record, Value row) { return batch.product(record, row); }, matrix, tile,
+          k.constI64(0), 1, old);
   }
 
   // Every block takes units in turn. Where there are several for each, weights of
   // the next are on their way while one is finished and stored, and its products
   // go to other memory.
   void emitOneRow(const Matrix &matrix) {
-    int64_t units = oneRowUnits(op);
-    bool many = units > kMultiprocessors * oneRowAtOnce(op);
+    OneRowShape shape = oneRowShape(op, /*streams=*/false);
+    int64_t units = shape.units;
+    bool many = units > kMultiprocessors * shape.atOnce;
     PairBatch batch(block, 2, /*oneRecord=*/true, matrix.type, act, memory, many);
     auto fetch = [&](Value unit) {
       Value tile = k.mul(k.min(unit, k.constI64(units - 1)), tilesOfUnit(op));
       return batch.fetch([&](Value i) { return tileAt(matrix, tile, i); }, countOf(matrix, tile));
     };
-    Value step = numberOfBlocks(), end = k.constI64(units);
+    Value step = numberOfBlocks(k), end = k.constI64(units);
     Block::Values first = fetch(block.unit);
     block.prepare();
     if (!many) {
@@ -192,12 +245,38 @@ struct PairedMatmul {
     });
   }
 
-  Value numberOfBlocks() {
-    Value count = LLVM::CallIntrinsicOp::create(
-                      k.builder, k.loc, k.i32(),
-                      k.builder.getStringAttr("llvm.nvvm.read.ptx.sreg.nctaid.x"), ValueRange())
-                      .getResult(0);
-    return k.extendU(count, k.i64());
+  // The same with a stream, which products that go to other memory each time don't
+  // hold up.
+  void emitStream(const Matrix &matrix, const StreamShape &shape) {
+    Value step = numberOfBlocks(k), end = k.constI64(oneRowUnits(op));
+    PairStream stream(block, shape, matrix.type, act, step, end);
+    auto tileOf = [&](Value unit, Value which) {
+      Value tile = k.mul(unit, tilesOfUnit(op));
+      return tileAt(matrix, tile, k.min(which, k.add(countOf(matrix, tile), -1)));
+    };
+    Block::Values reached = stream.begin(tileOf);
+    block.prepare();
+    reached.push_back(memory);
+    reached.push_back(k.at(memory, PairStream::productBytes(matrix.type)));
+    k.loop(block.unit, end, step, reached, [&](Value unit, ArrayRef<Value> values) {
+      Value here = values[values.size() - 2], there = values.back();
+      Value tile = k.mul(unit, tilesOfUnit(op)), old = before(matrix, tile);
+      Block::Values next =
+          stream.compute(here, block.address(op.getAct()), tileOf, values.drop_back(2));
+      block.barrier();
+      store([&](Value, Value row) { return stream.product(here, row); }, matrix, tile,
+            k.constI64(0), 1, old);
+      next.push_back(there);
+      next.push_back(here);
+      return next;
+    });
+  }
+
+  void emitOne(const Matrix &matrix) {
+    for (int64_t atOnce : {2, 1})
+      if (auto shape = block.overlaps ? streamOf(op, atOnce) : std::nullopt)
+        return emitStream(matrix, *shape);
+    emitOneRow(matrix);
   }
 
   void emit() {
@@ -205,7 +284,7 @@ struct PairedMatmul {
     for (size_t number = 0; number < matricesOf(op); ++number) {
       Matrix matrix = {number, typeOf(op.getWeights()[number]), firstRow};
       if (block.oneRow)
-        return emitOneRow(matrix);
+        return emitOne(matrix);
       Value tile = k.add(block.unit, -firstTile);
       auto emitHere = [&] {
         block.awaitInputs();
@@ -243,24 +322,37 @@ struct RawHeads {
     return k.at(block.scratch, kRawHeads + 4 * before);
   }
 
+  // One pair's, of which `product` gives a row.
+  void store(size_t matrix, Value tile, llvm::function_ref<Value(Value row)> product) {
+    Value row = k.add(k.mul(tile, kTile), block.thread);
+    Value inside = k.andBits(k.less(block.thread, k.constI64(2 * kTile)),
+                             k.less(row, k.constI64(typeOf(op.getWeights()[matrix]).getRows())));
+    k.ifThen(inside, [&] { storeFloat(k, product(block.thread), placeOf(matrix), row); });
+  }
+
   void emitPair(size_t matrix, Value pair) {
     pack::WeightType type = typeOf(op.getWeights()[matrix]);
     Value tile = k.mul(pair, 2);
-    PairBatch batch(block, 2, /*oneRecord=*/true, type, act, memory, /*fewRegisters=*/false);
     auto tileAt = [&](Value i) {
       return k.at(block.address(op.getWeights()[matrix]), k.mul(k.add(tile, i), tileBytes(type)));
     };
     Value count = k.min(k.sub(k.constI64(tilesOf(type)), tile), k.constI64(2));
+    Value record = block.address(op.getAct());
+    if (auto shape = block.overlaps ? streamOf(op) : std::nullopt) {
+      PairStream stream(block, *shape, type, act, k.constI64(1), k.add(block.unit, 1));
+      auto tileOf = [&](Value, Value which) { return tileAt(k.min(which, k.add(count, -1))); };
+      Block::Values reached = stream.begin(tileOf);
+      block.prepare();
+      stream.compute(memory, record, tileOf, reached);
+      block.barrier();
+      return store(matrix, tile, [&](Value row) { return stream.product(memory, row); });
+    }
+    PairBatch batch(block, 2, /*oneRecord=*/true, type, act, memory, /*fewRegisters=*/false);
     Block::Values words = batch.fetch(tileAt, count);
     block.prepare();
-    batch.compute(tileAt, count, [&](Value) { return block.address(op.getAct()); }, words);
+    batch.compute(tileAt, count, [&](Value) { return record; }, words);
     block.barrier();
-    Value row = k.add(k.mul(tile, kTile), block.thread);
-    Value inside = k.andBits(k.less(block.thread, k.constI64(2 * kTile)),
-                             k.less(row, k.constI64(type.getRows())));
-    k.ifThen(inside, [&] {
-      storeFloat(k, batch.product(k.constI64(0), block.thread), placeOf(matrix), row);
-    });
+    store(matrix, tile, [&](Value row) { return batch.product(k.constI64(0), row); });
   }
 
   void emit() {
@@ -361,26 +453,26 @@ bool isPaired(pack::MatmulOp op) {
 
 bool isPaired(pack::MatmulHeadsOp op) { return allPaired(op.getWeights(), op.getAct()); }
 
-int64_t oneRowAtOnce(pack::MatmulOp op) {
-  return std::max<int64_t>(1, kThreadsAtOnce / threadsOf(op));
+OneRowShape oneRowShape(pack::MatmulOp op, bool streams) {
+  int64_t units = oneRowUnits(op);
+  if (!units)
+    return {};
+  if (streams)
+    for (int64_t atOnce : {2, 1})
+      if (auto stream = streamOf(op, atOnce))
+        return {units, stream->threads(), atOnce, togetherOf(*stream, atOnce, act(op))};
+  int64_t threads = threadsOf(op), atOnce = std::max<int64_t>(1, kThreadsAtOnce / threads);
+  return {units, threads, atOnce, atOnce};
 }
 
-int64_t oneRowUnits(pack::MatmulOp op) {
-  if (!isPaired(op) || matricesOf(op) != 1)
-    return 0;
-  return llvm::divideCeil(tilesOf(typeOf(op.getWeights()[0])), tilesOfUnit(op));
-}
-
-int64_t rawHeadsUnits(pack::MatmulHeadsOp op) {
-  int64_t pairs = 0;
+OneRowShape rawHeadsShape(pack::MatmulHeadsOp op, bool streams) {
+  int64_t units = 0;
   for (Value weight : op.getWeights())
-    pairs += llvm::divideCeil(tilesOf(typeOf(weight)), 2);
-  return pairs;
-}
-
-int64_t rawHeadsThreads(pack::MatmulHeadsOp op) {
-  int64_t spans = Spans(cast<pack::ActType>(op.getAct().getType()).getWidth()).count();
-  return kWarp * std::max<int64_t>(spans, 4);
+    units += llvm::divideCeil(tilesOf(typeOf(weight)), 2);
+  if (auto stream = streams ? streamOf(op) : std::nullopt)
+    return {units, stream->threads(), 0, togetherOf(*stream, 1, act(op))};
+  int64_t spans = Spans(act(op).getWidth()).count();
+  return {units, kWarp * std::max<int64_t>(spans, 4), 0, 0};
 }
 
 int64_t rawHeadsScratch(pack::MatmulHeadsOp op) {

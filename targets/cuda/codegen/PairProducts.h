@@ -10,18 +10,26 @@ namespace izhc::cuda {
 bool isPaired(pack::MatmulOp op);
 bool isPaired(pack::MatmulHeadsOp op);
 
-// Units of the form for one row, which blocks take in turn; 0: there is none.
-// matmul_heads has a block for each of as many units as for more rows.
-int64_t oneRowUnits(pack::MatmulOp op);
-// Blocks of it that a multiprocessor is to have at a time.
-int64_t oneRowAtOnce(pack::MatmulOp op);
+// How a form for one row is launched.
+struct OneRowShape {
+  int64_t units = 0; // 0: there is none
+  int64_t threads = 0;
+  // Blocks that a multiprocessor is to have at a time, which take units in turn; 0: there
+  // is a block for each unit.
+  int64_t atOnce = 0;
+  // Blocks of one of these, or of the next, that it is to have registers for; 0: as
+  // many as there are.
+  int64_t together = 0;
+};
+
+// `streams`: bulk copies can be had (PairStream.h).
+OneRowShape oneRowShape(pack::MatmulOp op, bool streams);
 
 // Of matmul_heads, a form for one row that only multiplies: queries go to where
 // their heads are to go, keys to Block::scratch from kRawHeads on, values behind
 // them.
 constexpr int64_t kRawHeads = 4096;
-int64_t rawHeadsUnits(pack::MatmulHeadsOp op);
-int64_t rawHeadsThreads(pack::MatmulHeadsOp op);
+OneRowShape rawHeadsShape(pack::MatmulHeadsOp op, bool streams);
 int64_t rawHeadsScratch(pack::MatmulHeadsOp op);
 void emitRawHeads(Block &block, pack::MatmulHeadsOp op);
 

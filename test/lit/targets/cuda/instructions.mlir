@@ -11,7 +11,7 @@
 
 // AMPERE: .version 7.0
 // AMPERE: .target sm_80
-// HOPPER: .version 7.8
+// HOPPER: .version 8.0
 // HOPPER: .target sm_90
 // ALL-NOT: .extern
 // ALL: .visible .entry nibbles(

@@ -139,14 +139,14 @@ TEST_F(DeviceTest, RunsKernelsAtOnceOrAsRecorded) {
   DeviceCode* code = nullptr;
   DeviceFunction* function = nullptr;
   ASSERT_EQ(device_load(device, kText, "bump.izh", &code, &error), IZH_OK) << error.message;
-  ASSERT_EQ(device_find(device, code, "bump", &function, &error), IZH_OK);
+  ASSERT_EQ(device_find(device, code, "bump", 0, &function, &error), IZH_OK);
   DeviceAddress words = 0;
   ASSERT_EQ(device_alloc(device, 16, "words", &words, &error), IZH_OK);
   uint64_t first = words, second = 0;
   void* arguments[] = {&first, &second};
-  ASSERT_EQ(device_launch(device, function, 3, 1, false, arguments, &error), IZH_OK);
+  ASSERT_EQ(device_launch(device, function, 3, 1, 0, false, arguments, &error), IZH_OK);
   ASSERT_EQ(device_record(device, &error), IZH_OK);
-  ASSERT_EQ(device_launch(device, function, 4, 1, false, arguments, &error), IZH_OK);
+  ASSERT_EQ(device_launch(device, function, 4, 1, 0, false, arguments, &error), IZH_OK);
   DeviceGraph* graph = nullptr;
   ASSERT_EQ(device_recorded(device, &graph, &error), IZH_OK);
   for (int i = 0; i < 2; ++i) ASSERT_EQ(device_replay(device, graph, &error), IZH_OK);
@@ -166,7 +166,7 @@ TEST_F(DeviceTest, TellsWhatTheDriverSaysOfCodeAndKernels) {
   EXPECT_NE(std::string(error.message).find("nonsense"), std::string::npos) << error.message;
   ASSERT_EQ(device_load(device, kText, "bump.izh", &code, &error), IZH_OK);
   DeviceFunction* function = nullptr;
-  EXPECT_NE(device_find(device, code, "jump", &function, &error), IZH_OK);
+  EXPECT_NE(device_find(device, code, "jump", 0, &function, &error), IZH_OK);
   device_unload(device, code);
 }
 
