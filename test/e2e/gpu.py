@@ -30,8 +30,12 @@ MODELS = {
 # Heads whose keys and values one row reads ahead.
 SPANS = ["--arch=qwen3", "--kind=q4_0", "--layers=1"]
 
-# Spans of more chunks than are copied together, which begin within blocks of 256.
-MANY_COLUMNS = ["--arch=qwen3", "--kind=q4_0", "--layers=1", "--ffn=5376"]
+# Spans of more chunks than are copied together, which begin within blocks of 256; and a
+# record that the kernel before leaves.
+MANY_COLUMNS = {
+    "q6_k": ["--ffn=5376", "--override=ffn_down=q6_k"],
+    "q4_0": ["--width=3136", "--ffn=4096", "--heads=2", "--kv-heads=1", "--head-size=32"],
+}
 
 
 class Gpu:
@@ -83,9 +87,9 @@ def accuracy(tools, options, bar=None, compile_options=()):
     return ", ".join(notes)
 
 
-def invariance(tools, options):
+def invariance(tools, options, tokens=TOKENS):
     """Chunks of a prompt change no bit, whether steps are launched or replayed."""
-    case = Case(tools, options, TOKENS, [TARGETS])
+    case = Case(tools, options, tokens, [TARGETS])
     gpu = Gpu(tools)
     base = gpu.logits(case.artifact, case.ids)
     for chunk in (1, 4):
@@ -177,8 +181,9 @@ def run(suite, tools):
     suite.run("gpu cache of codes", accuracy, tools, codes, CODES_BARS["q8_0"], ["--exact", "--kv=q8_0"])
     small = MODELS["blocks of 32"]
     suite.run("gpu invariance", invariance, tools, MODELS["K-quants"])
-    for kind in ("q4_0", "q6_k"):
-        suite.run(f"gpu many columns, {kind}", invariance, tools, [*MANY_COLUMNS, f"--override=ffn_down={kind}"])
+    for kind, options in MANY_COLUMNS.items():
+        options = ["--arch=qwen3", "--kind=q4_0", "--layers=1", *options]
+        suite.run(f"gpu many columns, {kind}", invariance, tools, options, 3)
     suite.run("gpu spans", spans, tools, SPANS)
     suite.run("gpu choice of variants", choice, tools, small)
     suite.run("gpu refusals", refusals, tools, small)

@@ -9,6 +9,7 @@
 #include "targets/cuda/codegen/Cache.h"
 #include "targets/cuda/codegen/HeadFinish.h"
 #include "targets/cuda/codegen/PairProducts.h"
+#include "targets/cuda/codegen/Records.h"
 
 namespace izhc::cuda {
 
@@ -347,7 +348,15 @@ private:
       sink = loadFloat(k, block.address(op.getSinks()), head);
     Value factor = finalFactor(k, sums, sink);
     Value into = k.at(block.address(op.getInto()), k.mul(head, 4 * valueDim));
-    forColumn([&] { storeFloat(k, k.mul(sums.columns[0], factor), into, block.thread); });
+    forColumn([&] {
+      Value result = k.mul(sums.columns[0], factor);
+      storeFloat(k, result, into, block.thread);
+      if (!block.recordType)
+        return;
+      Value number = k.add(k.mul(head, valueDim / kWarp), block.warp);
+      Value record = k.at(block.address(op.getInto()), block.recordOffset);
+      RecordWriter(block, block.recordType).writeBlock(result, number, record);
+    });
   }
 
   Value partialAt(Value number) {
@@ -434,6 +443,10 @@ bool takes(pack::AttentionOp op) {
   return pack::KvLayout(type).bits == 16 && !type.isTurned() && op.getParts() &&
          op.getWindow() == 0 && op.getHeads() <= kMostHeads && dim % 4 == 0 && dim <= kMostDim &&
          valueDim <= kMostDim && valueWidth(valueDim) * valueParts(valueDim) == kAttentionThreads;
+}
+
+bool canLeaveRecord(pack::AttentionOp op) {
+  return cast<pack::KvType>(op.getCache().getType()).getValueDim() % kWarp == 0;
 }
 
 int64_t units(pack::AttentionOp op) { return op.getHeads(); }

@@ -15,6 +15,8 @@ namespace attention_row {
 // Whether there is such a form: for caches of 16 bits that are read from the
 // first key on, with heads of up to 128 values.
 bool takes(pack::AttentionOp op);
+// Whether it can leave a record of what it stores (Block::recordType).
+bool canLeaveRecord(pack::AttentionOp op);
 // For each tile, which is a span of the row, or all of it.
 int64_t units(pack::AttentionOp op);
 // Of Block::scratch, which the kernel leaves as it finds it: zeroes.

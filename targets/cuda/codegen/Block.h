@@ -47,6 +47,10 @@ struct Block : KernelFrameBase {
   // Leaves the only record of activations where the op finds it; null: it is
   // there.
   std::function<void()> prologue;
+  // Of kernels for one row that also leave a block32 record of what they store: its
+  // type (null: they leave none), and where it is from there.
+  pack::ActType recordType;
+  int64_t recordOffset = 0;
   // Of attention in a step of one row: the `matmul_heads` before it, whose products
   // are as they are multiplied (PairProducts.h), and what finds its operands; null:
   // it is done.

@@ -198,12 +198,43 @@ uint32_t numberOf(LLVM::LLVMFuncOp function, llvm::StringRef name) {
   return 0;
 }
 
+// Lets the kernel of a product begin with a copy of its record to shared memory.
+void copyRecord(Block &block, plan::KernelOp kernel) {
+  for (auto [pointer, argument] :
+       llvm::zip(block.pointers, kernel.getBody().front().getArguments())) {
+    auto type = dyn_cast<pack::ActType>(argument.getType());
+    if (!type)
+      continue;
+    int64_t bytes = pack::ActLayout(type).stride;
+    Value from = pointer, record = block.shared(bytes);
+    pointer = record;
+    block.prologue = [&block, from, record, bytes] {
+      KernelBuilder &k = block.k;
+      SmallVector<Value> pieces;
+      // All are on their way before the first is stored.
+      int64_t count = bytes / 16;
+      for (int64_t i = 0; i < count; i += block.threads) {
+        Value piece = k.min(k.add(block.thread, i), k.constI64(count - 1));
+        pieces.push_back(k.load(k.vec(4, k.i32()), k.at(from, k.mul(piece, 16)), 16));
+      }
+      for (auto [turn, piece] : llvm::enumerate(pieces)) {
+        Value number = k.add(block.thread, int64_t(turn) * block.threads);
+        k.ifThen(k.less(number, k.constI64(count)),
+                 [&, piece = piece] { k.store(piece, k.at(record, k.mul(number, 16)), 16); });
+      }
+      block.barrier();
+    };
+  }
+}
+
 // The `kernel` for one row; with `prologue` (null for none) a product makes its
 // record itself, as that kernel of a `quantize` does, and attention has the raw
-// products of that kernel of a `matmul_heads`. What a launch has to bring goes to
+// products of that kernel of a `matmul_heads`; `record`: of what it leaves (null for
+// none). What a launch has to bring goes to
 // `numbers`, where the threads are.
 LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::KernelOp prologue,
-                         const OneRowForm &form, bool overlaps, Numbers &numbers) {
+                         const OneRowForm &form, pack::ActType record, bool overlaps,
+                         Numbers &numbers) {
   int64_t threads = form.threads;
   SmallVector<plan::KernelOp, 2> kernels = {kernel};
   if (prologue)
@@ -212,6 +243,8 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
   KernelBuilder k(function.builder, kernel.getLoc(), kFloats);
   Block block(function.frame(k, 0, kernel), threads, overlaps);
   block.oneRow = true;
+  block.recordType = record;
+  block.recordOffset = form.recordOffset;
   block.scratch = k.at(function.params, izh::schema::kScratchOffset);
   std::optional<Block> before;
   std::optional<Quantizer> quantizer;
@@ -235,6 +268,8 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
       block.barrier();
     };
   }
+  if (form.readsLeft)
+    copyRecord(block, kernel);
   if (form.isRaw)
     emitRawHeads(block, cast<pack::MatmulHeadsOp>(opOf(kernel)));
   else if (failed(emit(block, opOf(kernel))))
@@ -275,10 +310,20 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
         prologue = kernelOf(form.prologue);
         name += "_" + prologue.getSymName().str();
       }
+      if (form.leaves >= 0)
+        name += "_leaves_" + kernelOf(form.leaves).getSymName().str() + "_" +
+                std::to_string(uint64_t(form.recordOffset));
+      if (form.readsLeft)
+        name += "_left";
       auto [entry, isNew] = all.try_emplace(name, Numbers{{kThreads, form.threads}});
       if (isNew && form.together)
         entry->second.emplace_back(kBlocksAtOnce, form.together);
-      if (isNew && failed(makeOneRow(name, kernel, prologue, form, overlaps, entry->second)))
+      pack::ActType record;
+      if (form.leaves >= 0)
+        record = cast<pack::ActType>(
+            cast<pack::QuantizeOp>(opOf(kernelOf(form.leaves))).getInto().getType());
+      if (isNew &&
+          failed(makeOneRow(name, kernel, prologue, form, record, overlaps, entry->second)))
         return failure();
     }
     auto extent = form.rows == pack::RowSet::Tokens ? plan::Extent::Tokens : plan::Extent::Outputs;

@@ -16,6 +16,9 @@ namespace {
 
 // Of the memory that a block may share.
 constexpr int64_t kMostRecordBytes = 32 << 10;
+// Columns of a row from which on blocks that each make its record wait longer for
+// the row than one that leaves the record takes for that.
+constexpr int64_t kLeastLeft = 4096;
 
 struct Range {
   int64_t begin, end;
@@ -115,9 +118,58 @@ private:
     auto readers = readersOf(number, quantize);
     if (!readers || readers->empty())
       return;
-    for (size_t reader : *readers)
-      forms[reader].prologue = int64_t(number);
+    bool isLeft = leave(number, quantize);
+    for (size_t reader : *readers) {
+      forms[reader].prologue = isLeft ? -1 : int64_t(number);
+      forms[reader].readsLeft = isLeft;
+    }
     forms[number] = {.skipped = true, .rows = quantize.getRowSet()};
+  }
+
+  // Lets the dispatch that stores what `quantize` reads leave its record, if it can.
+  bool leave(size_t number, pack::QuantizeOp quantize) {
+    auto type = cast<pack::ActType>(quantize.getInto().getType());
+    if (!streams || number == 0 || quantize.getNorm() || quantize.getIndices() ||
+        type.getKind() != pack::ActKind::Block32 || type.getWidth() % 32 != 0 ||
+        type.getWidth() < kLeastLeft)
+      return false;
+    size_t before = number - 1;
+    if (isa<pack::MergeOp>(list[before].op) && forms[before].skipped && before)
+      --before;
+    auto matmul = dyn_cast<pack::MatmulOp>(list[before].op);
+    auto attention = dyn_cast<pack::AttentionOp>(list[before].op);
+    bool can =
+        matmul ? canLeaveRecord(matmul) : attention && attention_row::canLeaveRecord(attention);
+    OneRowForm &form = forms[before];
+    if (!form.hasKernel || !can || rowSetOf(list[before].op) != quantize.getRowSet())
+      return false;
+    Value into = matmul ? matmul.getInto() : attention.getInto();
+    auto record = list[number].range(quantize.getInto()), stored = list[before].range(into);
+    if (!record || !stored || stored != list[number].range(quantize.getInput()) ||
+        reads(before, *record) || (form.prologue >= 0 && reads(form.prologue, *record)))
+      return false;
+    form.leaves = int64_t(number);
+    form.recordOffset = record->begin - stored->begin;
+    if (matmul)
+      form.units /= 2;
+    return true;
+  }
+
+  // Whether something that a dispatch reads or writes lies where `range` does. Records
+  // that are made in shared memory don't.
+  bool reads(size_t number, const Range &range) const {
+    auto quantize = dyn_cast<pack::QuantizeOp>(list[number].op);
+    Value made;
+    if (quantize && forms[number].skipped)
+      made = quantize.getInto();
+    else if (forms[number].prologue >= 0)
+      made = activationsOf(list[number].op);
+    for (unsigned i = 0; i < list[number].bindings(); ++i) {
+      auto one = list[number].range(i);
+      if (one && one->overlaps(range) && list[number].op->getBlock()->getArgument(i) != made)
+        return true;
+    }
+    return false;
   }
 
   void fuse(size_t number, pack::AttentionOp attention) {

@@ -30,6 +30,12 @@ struct OneRowForm {
   int64_t threads = 0; // of a block
   // Blocks that a multiprocessor is to have room for; 0: as many as there are.
   int64_t together = 0;
+  // It also leaves the record that dispatch number `leaves` (-1: none) makes of what it
+  // stores, `recordOffset` from there.
+  int64_t leaves = -1;
+  int64_t recordOffset = 0;
+  // It reads such a record.
+  bool readsLeft = false;
   // Of matmul_heads: it only multiplies, and its reader does the rest.
   bool isRaw = false;
 

@@ -10,6 +10,7 @@
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/PairBatch.h"
 #include "targets/cuda/codegen/PairStream.h"
+#include "targets/cuda/codegen/Records.h"
 #include <numeric>
 
 namespace izhc::cuda {
@@ -46,7 +47,9 @@ void forRows(Block &block, Value rows, llvm::function_ref<void(Value first)> bod
   k.loop(k.constI64(0), rows, kRecords, body);
 }
 
-template <typename Op> pack::ActType act(Op op) { return cast<pack::ActType>(op.getAct().getType()); }
+template <typename Op> pack::ActType act(Op op) {
+  return cast<pack::ActType>(op.getAct().getType());
+}
 
 // Blocks of the launch.
 Value numberOfBlocks(KernelBuilder &k) {
@@ -111,7 +114,9 @@ struct PairedMatmul {
   PairedMatmul(Block &block, pack::MatmulOp op)
       : block(block), op(op), k(block.k), act(cast<pack::ActType>(op.getAct().getType())),
         rows(block.rowCount(op.getRowSet())), gated(pack::isGated(op.getEpilogue())),
-        memory(block.shared((block.oneRow ? 2 : 1) *
+        memory(block.shared((block.recordType ? 4
+                             : block.oneRow   ? 2
+                                              : 1) *
                             PairBatch::sharedBytes(block, 2, block.oneRow, act.getWidth()))) {}
 
   Value recordAt(Value first, Value i) {
@@ -272,10 +277,44 @@ struct PairedMatmul {
     });
   }
 
+  // The same where two neighbouring pairs make a block of 32 results, which one warp
+  // stores, and leaves in a record.
+  void emitBlocks(const Matrix &matrix, const StreamShape &shape) {
+    int64_t pairs = oneRowUnits(op), bytes = PairStream::productBytes(matrix.type);
+    Value step = numberOfBlocks(k), end = k.constI64(pairs / 2);
+    PairStream stream(block, shape, matrix.type, act, step, k.constI64(pairs), /*together=*/2);
+    auto tileOf = [&](Value pair, Value which) { return tileAt(matrix, pair, which); };
+    Block::Values reached = stream.begin(tileOf);
+    block.prepare();
+    reached.push_back(memory);
+    reached.push_back(k.at(memory, 2 * bytes));
+    k.loop(block.unit, end, step, reached, [&](Value unit, ArrayRef<Value> values) {
+      Value here = values[values.size() - 2], there = values.back();
+      Block::Values next(values.drop_back(2));
+      for (int64_t i = 0; i < 2; ++i)
+        next = stream.compute(k.at(here, i * bytes), block.address(op.getAct()), tileOf, next);
+      block.barrier();
+      k.ifThen(k.equal(block.warp, k.constI64(0)), [&] {
+        Value products = k.at(here, k.mul(k.div(block.lane, kTile), bytes));
+        Value inPair = k.rem(block.lane, kTile), row = k.add(k.mul(unit, 2 * kTile), block.lane);
+        Value y = biased(stream.product(products, inPair), matrix.number, row);
+        Value up = biased(stream.product(products, k.add(inPair, kTile)), matrix.number + 1, row);
+        Value place = placeOf(matrix, k.constI64(0), row);
+        Value result = matmulResult(k, op, y, up, place, {});
+        k.store(result, place, 4);
+        Value record = k.at(block.rowOf(op.getInto(), k.constI64(0)), block.recordOffset);
+        RecordWriter(block, block.recordType).writeBlock(result, unit, record);
+      });
+      next.push_back(there);
+      next.push_back(here);
+      return next;
+    });
+  }
+
   void emitOne(const Matrix &matrix) {
     for (int64_t atOnce : {2, 1})
       if (auto shape = block.overlaps ? streamOf(op, atOnce) : std::nullopt)
-        return emitStream(matrix, *shape);
+        return block.recordType ? emitBlocks(matrix, *shape) : emitStream(matrix, *shape);
     emitOneRow(matrix);
   }
 
@@ -463,6 +502,12 @@ OneRowShape oneRowShape(pack::MatmulOp op, bool streams) {
         return {units, stream->threads(), atOnce, togetherOf(*stream, atOnce, act(op))};
   int64_t threads = threadsOf(op), atOnce = std::max<int64_t>(1, kThreadsAtOnce / threads);
   return {units, threads, atOnce, atOnce};
+}
+
+bool canLeaveRecord(pack::MatmulOp op) {
+  bool streams = oneRowUnits(op) && (streamOf(op, 2) || streamOf(op, 1));
+  return streams && pack::isGated(op.getEpilogue()) &&
+         typeOf(op.getWeights()[0]).getRows() % (2 * kTile) == 0;
 }
 
 OneRowShape rawHeadsShape(pack::MatmulHeadsOp op, bool streams) {

@@ -25,6 +25,10 @@ struct OneRowShape {
 // `streams`: bulk copies can be had (PairStream.h).
 OneRowShape oneRowShape(pack::MatmulOp op, bool streams);
 
+// Whether that form can leave a record of what it stores, with streams; its units are
+// then two of those of oneRowShape.
+bool canLeaveRecord(pack::MatmulOp op);
+
 // Of matmul_heads, a form for one row that only multiplies: queries go to where
 // their heads are to go, keys to Block::scratch from kRawHeads on, values behind
 // them.

@@ -31,6 +31,9 @@ std::optional<StreamShape> StreamShape::of(ArrayRef<pack::WeightType> types, int
   StreamShape shape;
   int64_t stages = 0, spans = Spans(types.front().getCols()).count();
   for (pack::WeightType type : types) {
+    // What so few columns take, registers hold.
+    if (presentOf(type) < kChunks)
+      return std::nullopt;
     shape.slotBytes = std::max(shape.slotBytes, 2 * RowDot::stageBytes(type, presentOf(type)));
     stages = std::max(stages, stagesOf(type));
   }
@@ -50,10 +53,10 @@ int64_t PairStream::productBytes(pack::WeightType type) {
 }
 
 PairStream::PairStream(Block &block, const StreamShape &shape, pack::WeightType type,
-                       pack::ActType act, Value step, Value end)
+                       pack::ActType act, Value step, Value end, int64_t together)
     : block(block), k(block.k), shape(shape), type(type), spans(type.getCols()),
       dot(block, type, act, presentOf(type)), tileBytes(RowDot::stageBytes(type, presentOf(type))),
-      step(step), end(end) {
+      step(step), end(end), pairsEach(together) {
   Value memory = block.launchMemory(shape.bytes());
   ring = k.at(memory, k.mul(block.warp, shape.slots * shape.slotBytes));
   exchange = k.at(k.at(memory, shape.ringBytes()), k.mul(block.warp, RowDot::exchangeBytes()));
@@ -83,7 +86,7 @@ RowDot::Stage PairStream::stageOf(Value span, Value number) const {
 }
 
 // A lane for each tile. Of stages without a chunk of the span, something is copied too.
-void PairStream::put(Value unit, Value number, Value slot, TileOf tileOf) const {
+void PairStream::put(Value pair, Value number, Value slot, TileOf tileOf) const {
   Value span = k.add(firstSpan, k.div(number, stagesOfSpan()));
   span = k.min(span, k.constI64(spans.count() - 1));
   RowDot::Stage stage = stageOf(span, k.rem(number, stagesOfSpan()));
@@ -98,16 +101,14 @@ void PairStream::put(Value unit, Value number, Value slot, TileOf tileOf) const 
   }
   Value gate = gateOf(slot), half = k.rem(block.lane, 2);
   Value target = k.at(k.at(ring, k.mul(slot, shape.slotBytes)), k.mul(half, tileBytes));
-  Value source = k.at(tileOf(unit, half), offset);
-  k.ifThen(k.equal(block.lane, k.constI64(0)),
-           [&] { block.expectBytes(gate, k.mul(bytes, 2)); });
-  k.ifThen(k.less(block.lane, k.constI64(2)),
-           [&] { block.copyBulk(target, source, bytes, gate); });
+  Value source = k.at(tileOf(pair, half), offset);
+  k.ifThen(k.equal(block.lane, k.constI64(0)), [&] { block.expectBytes(gate, k.mul(bytes, 2)); });
+  k.ifThen(k.less(block.lane, k.constI64(2)), [&] { block.copyBulk(target, source, bytes, gate); });
 }
 
-// What is reached: unit and stage of the next copy; slot and parity of the next
+// What is reached: pair and stage of the next copy; slot and parity of the next
 // stage to multiply.
-enum Reached { kUnit, kNumber, kSlot, kParity };
+enum Reached { kPair, kNumber, kSlot, kParity };
 
 PairStream::Values PairStream::begin(TileOf tileOf) const {
   k.ifThen(k.equal(block.lane, k.constI64(0)), [&] {
@@ -116,11 +117,11 @@ PairStream::Values PairStream::begin(TileOf tileOf) const {
     block.publishGates();
   });
   block.syncWarp();
-  Values at = {block.unit, k.constI64(0)};
+  Values at = {k.mul(block.unit, pairsEach), k.constI64(0)};
   at = k.loop(k.constI64(0), k.constI64(shape.slots), k.constI64(1), at,
               [&](Value slot, ArrayRef<Value> reached) {
-                k.ifThen(k.less(reached[kUnit], end),
-                         [&] { put(reached[kUnit], reached[kNumber], slot, tileOf); });
+                k.ifThen(k.less(reached[kPair], end),
+                         [&] { put(reached[kPair], reached[kNumber], slot, tileOf); });
                 return following(reached);
               });
   at.push_back(k.constI64(0));
@@ -131,8 +132,11 @@ PairStream::Values PairStream::begin(TileOf tileOf) const {
 // The stage behind the one that is `reached`.
 PairStream::Values PairStream::following(ArrayRef<Value> reached) const {
   Value next = k.add(reached[kNumber], 1), isLast = k.equal(next, k.constI64(stages()));
-  return {k.select(isLast, k.add(reached[kUnit], step), reached[kUnit]),
-          k.select(isLast, k.constI64(0), next)};
+  Value pair = reached[kPair], after = k.add(pair, step);
+  if (pairsEach == 2)
+    after = k.select(k.equal(k.rem(pair, 2), k.constI64(0)), k.add(pair, 1),
+                     k.add(k.add(pair, k.mul(step, 2)), -1));
+  return {k.select(isLast, after, pair), k.select(isLast, k.constI64(0), next)};
 }
 
 PairStream::Values PairStream::compute(Value memory, Value record, TileOf tileOf,
@@ -141,24 +145,25 @@ PairStream::Values PairStream::compute(Value memory, Value record, TileOf tileOf
   for (int64_t i = 0; i < spansEach(); ++i) {
     Value span = k.add(firstSpan, i);
     carried.push_back(k.zero(k.f32()));
-    carried = k.loop(
-        k.constI64(0), k.constI64(stagesOfSpan()), k.constI64(1), carried,
-        [&](Value number, ArrayRef<Value> values) {
-          Value slot = values[kSlot], parity = values[kParity];
-          block.awaitGate(gateOf(slot), parity);
-          RowDot::Stage stage = stageOf(k.min(span, k.constI64(spans.count() - 1)), number);
-          stage.address =
-              k.at(k.at(ring, k.mul(slot, shape.slotBytes)), k.mul(dot.tile(), tileBytes));
-          Value sum = dot.add(stage, record, spans.chunkCount() - 1, exchange, values.back());
-          k.ifThen(k.less(values[kUnit], end),
-                   [&] { put(values[kUnit], values[kNumber], slot, tileOf); });
-          Values next = following(values);
-          Value after = k.add(slot, 1), isLast = k.equal(after, k.constI64(shape.slots));
-          next.push_back(k.select(isLast, k.constI64(0), after));
-          next.push_back(k.select(isLast, k.xorBits(parity, 1), parity));
-          next.push_back(sum);
-          return next;
-        });
+    carried =
+        k.loop(k.constI64(0), k.constI64(stagesOfSpan()), k.constI64(1), carried,
+               [&](Value number, ArrayRef<Value> values) {
+                 Value slot = values[kSlot], parity = values[kParity];
+                 block.awaitGate(gateOf(slot), parity);
+                 RowDot::Stage stage = stageOf(k.min(span, k.constI64(spans.count() - 1)), number);
+                 stage.address =
+                     k.at(k.at(ring, k.mul(slot, shape.slotBytes)), k.mul(dot.tile(), tileBytes));
+                 Value sum =
+                     dot.add(stage, record, spans.chunkCount() - 1, exchange, values.back());
+                 k.ifThen(k.less(values[kPair], end),
+                          [&] { put(values[kPair], values[kNumber], slot, tileOf); });
+                 Values next = following(values);
+                 Value after = k.add(slot, 1), isLast = k.equal(after, k.constI64(shape.slots));
+                 next.push_back(k.select(isLast, k.constI64(0), after));
+                 next.push_back(k.select(isLast, k.xorBits(parity, 1), parity));
+                 next.push_back(sum);
+                 return next;
+               });
     auto store = [&] {
       storeFloat(k, carried.back(), memory, k.add(k.mul(span, 2 * kTile), block.lane));
     };

@@ -54,8 +54,8 @@ void RecordWriter::setNorm(Value norm, double eps) {
     }
 }
 
-RecordWriter::Values RecordWriter::values(Value i, int64_t turn, int64_t count) {
-  Values result = load(input, i, count);
+RecordWriter::Values RecordWriter::values(Value i, int64_t turn, Values result) {
+  int64_t count = result.size();
   if (norm) {
     Values weights;
     if (normAhead.empty())
@@ -76,11 +76,16 @@ void RecordWriter::measure() {
   int64_t width = type.getWidth(), fours = llvm::divideCeil(width, kFour);
   int64_t parts = std::min<int64_t>(kParts, llvm::alignTo(fours, kWarp)), groups = parts / kWarp;
   Value sums = block.shared(4 * groups);
+  measured.clear();
+  bool isKept = parts == block.threads && width % kFour == 0 && turns(kFour) <= kTogether &&
+                type.getKind() != pack::ActKind::Block256;
   for (int64_t first = 0; first < parts; first += block.threads) {
     Value part = k.add(block.thread, first), total = k.zero(k.f32());
     for (int64_t begin = 0; begin < fours; begin += kParts) {
       Value number = k.add(part, begin), i = k.mul(number, kFour);
       Values four = load(input, k.min(i, k.constI64(llvm::alignDown(width - 1, kFour))), kFour);
+      if (isKept)
+        measured.push_back(four);
       for (int64_t j = 0; j < kFour; ++j) {
         Value there = k.less(k.add(i, j), k.constI64(width));
         if (begin + kParts > fours || width % kFour != 0)
@@ -113,15 +118,22 @@ Value RecordWriter::runOf(Value turn, int64_t each) {
   return k.add(k.mul(run, kWarp * each), k.mul(block.lane, each));
 }
 
-void RecordWriter::forRuns(int64_t each, llvm::function_ref<void(Value, int64_t)> body) {
+// Loads of some turns come before the first is used.
+void RecordWriter::forRuns(int64_t each, llvm::function_ref<void(Value, int64_t, Values)> body) {
   int64_t all = turns(each), looped = all > kTogether ? llvm::alignDown(all, kTogether) : 0;
+  auto together = [&](Value first, int64_t begin, int64_t count) {
+    SmallVector<Values, kTogether> loaded;
+    auto at = [&](int64_t i) { return runOf(k.add(first, i), each); };
+    for (int64_t i = 0; i < count; ++i)
+      loaded.push_back(measured.empty() ? load(input, at(i), each) : measured[begin + i]);
+    for (int64_t i = 0; i < count; ++i)
+      body(at(i), begin + i, loaded[i]);
+  };
   if (looped)
-    k.loop(k.constI64(0), k.constI64(looped), kTogether, [&](Value turn) {
-      for (int64_t i = 0; i < kTogether; ++i)
-        body(runOf(k.add(turn, i), each), i);
-    });
-  for (int64_t turn = looped; turn < all; ++turn)
-    body(runOf(k.constI64(turn), each), turn);
+    k.loop(k.constI64(0), k.constI64(looped), kTogether,
+           [&](Value turn) { together(turn, 0, kTogether); });
+  if (looped < all)
+    together(k.constI64(looped), looped, all - looped);
 }
 
 void RecordWriter::inside(Value i, llvm::function_ref<void()> body) {
@@ -205,8 +217,8 @@ void RecordWriter::writeCodes(Value i, ArrayRef<Value> values, Value factor, Val
   });
 }
 
-void RecordWriter::writeBlocks32(Value i, int64_t turn) {
-  Values four = values(i, turn, kFour);
+void RecordWriter::writeBlocks32(Value i, int64_t turn, Values four) {
+  four = values(i, turn, four);
   Value amax = over(magnitude(four), kBlock / kFour, /*isMax=*/true), scale = stepOf(amax);
   k.ifThen(k.equal(k.rem(block.lane, kBlock / kFour), k.constI64(0)),
            [&] { inside(i, [&] { storeWord(scale, fields.scales, k.div(i, kBlock)); }); });
@@ -214,9 +226,9 @@ void RecordWriter::writeBlocks32(Value i, int64_t turn) {
 }
 
 // A warp has a whole group, four lanes each of its blocks.
-void RecordWriter::writeBlocks256(Value i, int64_t turn) {
+void RecordWriter::writeBlocks256(Value i, int64_t turn, Values eight) {
   constexpr int64_t kLanes = 4;
-  Values eight = values(i, turn, kBlock / kLanes);
+  eight = values(i, turn, eight);
   Value most = over(magnitude(eight), kLanes, /*isMax=*/true);
   Value amax = block.warpMax(most), shift = shiftOf(amax, most), greatest = block.warpMax(shift);
   Value exponent = k.sub(greatest, shift);
@@ -229,9 +241,31 @@ void RecordWriter::writeBlocks256(Value i, int64_t turn) {
   writeCodes(i, eight, k.mul(perStep(amax), power(shift)), power(exponent));
 }
 
+void RecordWriter::writeBlock(Value value, Value number, Value record) {
+  this->record = record;
+  Value amax = block.warpMax(k.abs(value)), scale = stepOf(amax);
+  Value code = block.roundToInt(k.mul(value, perStep(amax)));
+  Value at = k.add(k.mul(number, kBlock), block.lane);
+  k.store(k.truncate(code, k.i8()), k.at(k.at(record, fields.codes), at), 1);
+  Value half = over(code, kBlock / 2, /*isMax=*/false);
+  Value all = k.add(half, block.exchange(half, kBlock / 2));
+  if (!type.getCorr16().empty())
+    k.ifThen(k.equal(k.rem(block.lane, kBlock / 2), k.constI64(0)), [&] {
+      for (auto [z, field] : llvm::zip(type.getCorr16(), fields.corr16))
+        storeWord(k.mul(half, -z), field, k.div(at, kBlock / 2));
+    });
+  k.ifThen(k.equal(block.lane, k.constI64(0)), [&] {
+    storeWord(scale, fields.scales, number);
+    if (type.getSums())
+      storeWord(k.mul(scale, k.intToFloat(all)), fields.sums, number);
+    for (auto [z, field] : llvm::zip(type.getCorr32(), fields.corr32))
+      storeWord(k.mul(all, -z), field, number);
+  });
+}
+
 void RecordWriter::writeFloats() {
-  forRuns(kFour, [&](Value i, int64_t turn) {
-    Values four = values(i, turn, kFour);
+  forRuns(kFour, [&](Value i, int64_t turn, Values four) {
+    four = values(i, turn, four);
     inside(i, [&] {
       for (int64_t j = 0; j < kFour; ++j)
         storeFloat(k, four[j], record, k.add(i, j));
@@ -247,8 +281,10 @@ void RecordWriter::write(Value input, Value record) {
   if (type.getKind() == pack::ActKind::F32)
     return writeFloats();
   if (type.getKind() == pack::ActKind::Block32)
-    return forRuns(kFour, [&](Value i, int64_t turn) { writeBlocks32(i, turn); });
-  forRuns(kGroup / kWarp, [&](Value i, int64_t turn) { writeBlocks256(i, turn); });
+    return forRuns(kFour,
+                   [&](Value i, int64_t turn, Values four) { writeBlocks32(i, turn, four); });
+  forRuns(kGroup / kWarp,
+          [&](Value i, int64_t turn, Values eight) { writeBlocks256(i, turn, eight); });
 }
 
 } // namespace izhc::cuda
