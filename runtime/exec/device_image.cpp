@@ -6,6 +6,7 @@
 
 #include "runtime/base/heap.h"
 #include "runtime/base/status.h"
+#include "runtime/schema/header.h"
 
 namespace izh {
 namespace {
@@ -77,12 +78,12 @@ izh_status find_kernels(const izh_model& model, DeviceImage* image, izh_error* e
     for (uint32_t f = 0; f < record.forms; ++f) {
       DeviceKernel::Form& form = kernel.forms[f];
       if (!section.read_form(entry, f, &form.record)) continue;
-      IZH_TRY(device_find(model.device, image->code, section.data + form.record.name_offset,
-                          0, &form.function, error));
+      IZH_TRY(device_find(model.device, image->code, section.data + form.record.name_offset, 0,
+                          &form.function, error));
       form.then = nullptr;
       if (form.record.then_threads == 0) continue;
-      IZH_TRY(device_find(model.device, image->code, section.data + form.record.then_name_offset,
-                          0, &form.then, error));
+      IZH_TRY(device_find(model.device, image->code, section.data + form.record.then_name_offset, 0,
+                          &form.then, error));
     }
   }
   return IZH_OK;
@@ -232,6 +233,14 @@ izh_status make(const izh_model& model, DeviceImage* image, izh_error* error) {
 
 izh_status device_code_check(const izh_model& model, izh_error* error) {
   const Root& root = model.image.root;
+  const auto* header = reinterpret_cast<const schema::Header*>(model.image.data);
+  if (header->format_minor < schema::kDeviceFormatMinor) {
+    return fail(error, IZH_BAD_ARTIFACT,
+                "%s has code for GPUs of format %u.%u, but this runtime reads that of %u.%u and "
+                "later: compile the model again, or use --device cpu",
+                model.path.data(), header->format_major, header->format_minor, schema::kFormatMajor,
+                schema::kDeviceFormatMinor);
+  }
   const Section section = section_of(model);
   schema::DeviceCode code;
   if (!section.read(0, &code) || !section.has_string(code.text_offset)) {

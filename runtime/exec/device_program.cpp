@@ -228,21 +228,20 @@ Blocks blocks_of(const Launch& launch, const int64_t* counts) {
 }
 
 izh_status launch_units(DeviceProgram* program, const Call& call, DeviceFunction* function,
-                        uint64_t units, uint32_t threads, uint32_t shared_bytes,
-                        izh_error* error) {
+                        uint64_t units, uint32_t threads, uint32_t shared_bytes, izh_error* error) {
   program->values[call.end] = units;
   // In range: the loader has limited units.
   return device_launch(program->device, function, static_cast<uint32_t>(units), threads,
-                       shared_bytes, program->overlaps, program->arguments.data() + call.first_argument, error);
+                       shared_bytes, program->overlaps,
+                       program->arguments.data() + call.first_argument, error);
 }
 
 izh_status launch_all(DeviceProgram* program, const int64_t* counts, izh_error* error) {
   for (const Launch& launch : program->launches) {
     const Blocks blocks = blocks_of(launch, counts);
     if (blocks.units == 0) continue;
-    IZH_TRY(
-        launch_units(program, *blocks.call, blocks.function, blocks.units, blocks.threads,
-                     blocks.shared_bytes, error));
+    IZH_TRY(launch_units(program, *blocks.call, blocks.function, blocks.units, blocks.threads,
+                         blocks.shared_bytes, error));
     if (!blocks.then) continue;
     IZH_TRY(launch_units(program, *blocks.call, blocks.then, blocks.then_units, blocks.then_threads,
                          0, error));

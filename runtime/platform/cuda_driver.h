@@ -31,12 +31,12 @@ using GraphExec = GraphExecObject*;
 constexpr Result kOutOfMemory = 2;
 constexpr Result kNoDevice = 100;
 constexpr int kMultiprocessors = 16, kComputeMajor = 75, kComputeMinor = 76;  // attributes
-constexpr int kMostSharedBytes = 97;  // that a block may have
+constexpr int kMostSharedBytes = 97;              // that a block may have
 constexpr int kErrorLog = 5, kErrorLogBytes = 6;  // options of loading a module
 constexpr int kCaptureThreadLocal = 1;            // capture mode
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr int kMaxDynamicSharedBytes = 8;  // attribute of a function
-constexpr int kProgrammaticLaunch = 6;  // attribute of a launch
+constexpr int kProgrammaticLaunch = 6;     // attribute of a launch
 // The least that has all functions below, as the driver counts: 11.0.
 constexpr int kLeastVersion = 11000;
 // The least that records launches with attributes in graphs.

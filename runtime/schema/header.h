@@ -11,10 +11,14 @@ constexpr char kMagic[8] = {'I', 'Z', 'H', '\r', '\n', 0x1a, '\n', 0};
 constexpr uint16_t kFormatMajor = 1;
 // 1: tokenizers with tries, and with tokens that are looked for in changed text.
 // 2: those with tokens that are whole words, and with marks that are no text.
-constexpr uint16_t kFormatMinor = 2;
+// 3: GPU kernels whose launches bring memory.
+constexpr uint16_t kFormatMinor = 3;
+// The least minor whose code for GPUs this runtime reads: records of another size
+// can't be told from damaged ones. Code for processors has no records.
+constexpr uint16_t kDeviceFormatMinor = 3;
 // The runtime's own version, as major * 10000 + minor * 100 + patch. An
 // artifact names the least that can run it.
-constexpr uint32_t kRuntimeVersion = 102;
+constexpr uint32_t kRuntimeVersion = 103;
 // Sections (code, weights, constants, tokenizer) start at multiples of this.
 constexpr uint64_t kSectionAlignment = 65536;
 

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <random>
 
+#include "runtime/exec/device_image.h"
+#include "runtime/exec/device_image.h"
 #include "runtime/exec/model.h"
 #include "test/unit/runtime/exec/artifact_builder.h"
 
@@ -73,7 +75,7 @@ void expectHeaderRefused(std::function<void(schema::Header*)> change, const char
 
 TEST(ImageTest, SaysWhichVersionIsNeeded) {
   expectHeaderRefused([](auto* header) { header->least_runtime = 20304; },
-                      "needs runtime 2.3.4 or newer, but this is 0.1.2: update izh-rt");
+                      "needs runtime 2.3.4 or newer, but this is 0.1.3: update izh-rt");
   expectHeaderRefused([](auto* header) { header->format_major = 2; }, "update izh-rt");
   expectHeaderRefused([](auto* header) { header->format_major = 0; }, "compile the model again");
 }
@@ -86,6 +88,27 @@ TEST(ImageTest, ReadsNewerMinorFormats) {
   };
   std::string message;
   EXPECT_EQ(verify(artifact.build(), &message), IZH_OK) << message;
+}
+
+// Records of GPU kernels have grown: those of another size must not be read.
+TEST(ImageTest, OlderCodeForGpusIsToBeCompiledAgain) {
+  for (const int age : {0, 1}) {
+    TestArtifact artifact;
+    artifact.change_header = [&](auto* header) {
+      header->format_minor = static_cast<uint16_t>(schema::kDeviceFormatMinor - age);
+    };
+    AlignedBytes copy(artifact.build());
+    izh_model model;
+    izh_error error = {};
+    ASSERT_EQ(image_verify(copy.data, copy.size, "m.izh", &model.image, &error), IZH_OK);
+    ASSERT_TRUE(model.path.append("m.izh", 6));
+    // The code of this artifact is a processor's: damaged, if it is looked at.
+    EXPECT_EQ(device_code_check(model, &error), IZH_BAD_ARTIFACT);
+    const std::string message = error.message;
+    EXPECT_EQ(message.find("has code for GPUs of format 1.") != std::string::npos, age == 1)
+        << message;
+    EXPECT_NE(message.find("compile"), std::string::npos) << message;
+  }
 }
 
 TEST(ImageTest, RefusesDamagedHeaders) {
