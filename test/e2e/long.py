@@ -64,14 +64,14 @@ def rings(tools):
     info = {context: json.loads(tools.call("izh-rt", "info", case.artifact, "--json", "--ctx", context).stdout)
             for context in (TOKENS, 64 * TOKENS)}
     few, many = info.values()
-    # Two layers of four have the window of 16; steps have at most 128 tokens, pages 64.
+    # Two layers of four have the window of 16; steps have at most 256 tokens, pages 64.
     expect(few["window"] == 16 and few["window_bytes_per_token"] == few["cache_bytes_per_token"],
            f"info tells of windows of {few['window']}")
     growth = many["memory"]["cache"] - few["memory"]["cache"]
     expect(abs(growth - 63 * TOKENS * few["cache_bytes_per_token"]) <= 64 * few["cache_bytes_per_token"],
            f"{growth} bytes more for {63 * TOKENS} tokens")
     kept = few["memory"]["cache"] / few["cache_bytes_per_token"] - TOKENS
-    expect(0 < kept <= 64 + 16 + 128 + 2 * 64, f"room for {kept} tokens in rings")
+    expect(0 < kept <= 64 + 16 + 256 + 2 * 64, f"room for {kept} tokens in rings")
     base = tools.logits(case.artifact, case.ids)
     error = nmse(base, case.expected)
     expect(error <= EXACT_BAR, f"NMSE {error:.1e} over {TOKENS} tokens is over {EXACT_BAR}")
