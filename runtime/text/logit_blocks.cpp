@@ -75,7 +75,7 @@ int32_t LogitBlocks::best_id() const { return best_logit(logits_.data(), vocabul
 
 float LogitBlocks::reached_by(uint32_t count) {
   // As many blocks have a token each that does.
-  if (count == 0 || count > bests_.size()) return count == 0 ? best_ : -kLargest;
+  if (count > bests_.size()) return -kLargest;
   std::copy(bests_.begin(), bests_.end(), sorted_.begin());
   float* last = sorted_.begin() + (count - 1);
   std::nth_element(sorted_.begin(), last, sorted_.end(), [](float a, float b) { return a > b; });

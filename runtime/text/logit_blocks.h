@@ -31,7 +31,7 @@ class LogitBlocks {
   float best() const { return best_; }
   // The lowest id of the best.
   int32_t best_id() const;
-  // A logit that at least `count` tokens reach, near the greatest such one.
+  // A logit that at least `count` tokens (1 or more) reach, near the greatest such one.
   float reached_by(uint32_t count);
   // All that reach `least`, by id. There has to be room in `to`.
   void collect(float least, Array<Candidate>* to) const;

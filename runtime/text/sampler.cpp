@@ -124,10 +124,11 @@ int32_t draw(izh_sampler* sampler) {
   double left = sampler->random.uniform() * total;
   int32_t chosen = -1;
   for (const Candidate& candidate : sampler->candidates) {
-    if (weight(candidate) <= 0) continue;
+    const double its_weight = weight(candidate);
+    if (its_weight <= 0) continue;
     // Rounding may leave a little after the last one.
     chosen = candidate.id;
-    left -= weight(candidate);
+    left -= its_weight;
     if (left < 0) break;
   }
   return chosen;
