@@ -3,6 +3,8 @@
 
 #include "tools/izh-rt/Bench.h"
 
+#include "tools/izh-rt/LimitMeter.h"
+
 #include <algorithm>
 #include <numeric>
 

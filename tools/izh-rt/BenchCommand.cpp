@@ -3,6 +3,7 @@
 #include "tools/izh-rt/BenchReport.h"
 #include "tools/izh-rt/Commands.h"
 #include "tools/izh-rt/Json.h"
+#include "tools/izh-rt/LimitMeter.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -3,6 +3,7 @@
 #include "tools/izh-rt/BenchReport.h"
 
 #include "tools/izh-rt/Json.h"
+#include "tools/izh-rt/LimitMeter.h"
 #include "tools/izh-rt/Plot.h"
 
 #include <algorithm>

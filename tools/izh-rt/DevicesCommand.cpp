@@ -4,7 +4,7 @@
 #include "runtime/platform/device.h"
 #include "tools/izh-rt/Commands.h"
 #include "tools/izh-rt/Json.h"
-#include "tools/izh-rt/Limits.h"
+#include "tools/izh-rt/LimitMeter.h"
 #include "tools/izh-rt/Model.h"
 
 #include <cstdio>

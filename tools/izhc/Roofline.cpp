@@ -3,6 +3,7 @@
 #include "tools/izhc/Roofline.h"
 #include "compiler/support/Error.h"
 #include "runtime/schema/step.h"
+#include "runtime/schema/step_time.h"
 #include "runtime/schema/window.h"
 #include "tools/izhc/Report.h"
 #include "llvm/ADT/STLExtras.h"
@@ -84,24 +85,24 @@ llvm::Expected<MachineLimits> parseMachine(llvm::StringRef text) {
   return machine;
 }
 
-static Prediction slower(const MachineLimits &machine, double bytes, double operations,
+static Prediction atMost(const MachineLimits &machine, double bytes, double operations,
                          double phases, double tokens) {
-  double reading = bytes / (machine.gbps * 1e9), computing = operations / (machine.gops * 1e9);
-  double seconds = std::max(reading, computing) + phases * machine.phaseUs / 1e6;
-  return {seconds > 0 ? tokens / seconds : 0, reading >= computing};
+  auto time = izh::schema::step_time({machine.gbps, machine.gops, machine.phaseUs}, bytes,
+                                     operations, phases);
+  return {time.seconds > 0 ? tokens / time.seconds : 0, time.memory};
 }
 
 Prediction predictDecode(const emit::Plan &plan, const MachineLimits &machine, uint64_t context) {
   double bytes =
       double(plan.tokenBytes) + double(stateBytes(plan)) + double(cacheBytesRead(plan, context));
-  return slower(machine, bytes, double(plan.tokenOperations) + double(plan.outputOperations),
+  return atMost(machine, bytes, double(plan.tokenOperations) + double(plan.outputOperations),
                 double(plan.dispatches.size()), 1);
 }
 
 Prediction predictPrompt(const emit::Plan &plan, const MachineLimits &machine, uint64_t tokens) {
   // Each chunk reads the weights once.
   uint64_t chunks = llvm::divideCeil(tokens, stepTokens(plan));
-  return slower(machine, double(plan.tokenBytes) * double(chunks),
+  return atMost(machine, double(plan.tokenBytes) * double(chunks),
                 double(plan.tokenOperations) * double(tokens) + double(plan.outputOperations),
                 double(plan.dispatches.size()) * double(chunks), double(tokens));
 }

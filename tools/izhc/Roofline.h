@@ -17,7 +17,8 @@ namespace izhc::tool {
 struct MachineLimits {
   double gbps = 0; // bytes read from memory
   double gops = 0; // operations of int8 products: a multiplication and an addition are two
-  // Microseconds that a phase takes without its work: all threads meet behind it.
+  // Microseconds that a phase takes beyond its bytes and operations: all threads
+  // meet behind it, take over what others have left, and begin to read elsewhere.
   double phaseUs = 0;
 };
 
