@@ -181,6 +181,7 @@ def run(suite, tools):
     suite.run("gpu cache of codes", accuracy, tools, codes, CODES_BARS["q8_0"], ["--exact", "--kv=q8_0"])
     small = MODELS["blocks of 32"]
     suite.run("gpu invariance", invariance, tools, MODELS["K-quants"])
+    suite.run("gpu invariance, experts", invariance, tools, MODELS["experts"])
     for kind, options in MANY_COLUMNS.items():
         options = ["--arch=qwen3", "--kind=q4_0", "--layers=1", *options]
         suite.run(f"gpu many columns, {kind}", invariance, tools, options, 3)

@@ -451,7 +451,10 @@ private:
       return true;
     }
     const std::vector<std::string> list = operand_list(rest);
-    if (words != Words{"cp", "async", "cg", "shared", "global"} || list.size() != 3)
+    // Copies through the first-level cache, which nothing keeps up to date.
+    one->constant = words == Words{"cp", "async", "ca", "shared", "global"};
+    if ((!one->constant && words != Words{"cp", "async", "cg", "shared", "global"}) ||
+        list.size() != 3)
       return fail("'" + one->text + "' is not understood");
     one->depth = static_cast<uint32_t>(strtoul(list[2].c_str(), nullptr, 0));
     if (one->depth != 16)

@@ -104,7 +104,7 @@ struct Instruction {
   Rounding rounding = Rounding::None;
   uint8_t count = 1;     // values of a vector
   bool negate = false;   // of the predicate
-  bool constant = false; // a load of what no kernel writes
+  bool constant = false; // a load or copy of what no kernel writes
   int32_t predicate = -1;
   int32_t to[4] = {-1, -1, -1, -1};
   int32_t a[4] = {-1, -1, -1, -1};

@@ -244,7 +244,7 @@ private:
   bool copy(Thread &thread, const Instruction &one) {
     const uint64_t to = thread.slots[one.a[0]] + static_cast<uint64_t>(one.offset);
     const uint64_t from = thread.slots[one.a[1]] + static_cast<uint64_t>(one.second);
-    if (!thread.awaited)
+    if (!thread.awaited && !one.constant)
       return fail(one, "a copy of what kernels before this one may still write");
     uint8_t *target = to >= kSharedBase ? place(thread, to, one.depth) : nullptr;
     const uint8_t *source = from < kSharedBase ? place(thread, from, one.depth) : nullptr;

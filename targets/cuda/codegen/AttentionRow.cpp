@@ -1,7 +1,9 @@
 // Threads have a key each while scores are made, and a column of some of the keys
-// while values are added, as in the form for few rows (Attention.cpp). Only the
-// step's own key is new: the thread that has it takes it from where it is then, and
-// the pair of keys that it lies in is added to the values by itself.
+// while values are added, as in the form for few rows (Attention.cpp). Keys come into
+// registers, values through shared memory, so that a multiprocessor has room for two
+// blocks: one computes while the other's are on their way. Only the step's own key is
+// new: the thread that has it takes it from where it is then, and the pair of keys
+// that it lies in is added to the values by itself.
 
 #include "targets/cuda/codegen/AttentionRow.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -35,6 +37,7 @@ public:
         weights(block.shared(4 * (kSpan + 2))), reduced(block.shared(2 * 4 * block.warps())),
         partSums(block.shared(4 * parts * width)), arrivals(block.shared(4)) {
     assert(block.threads == kAttentionThreads && "a thread has a key of a span");
+    values = block.launchMemory(kSpan / cache.layout.page * pageStride());
     if (!block.heads)
       return;
     newKey = block.shared(4 * dim);
@@ -56,7 +59,7 @@ public:
       slot =
           k.extendS(block.fetch(block.headsBlock->address(block.heads.getSlots()), 1)[0], k.i64());
     }
-    Loaded first = load(firstSpan);
+    Values first = load(firstSpan);
     block.prepare();
     if (block.heads)
       finishHeads();
@@ -106,36 +109,75 @@ private:
     return cache.page(block.address(op.getCache()), k.extendS(number, k.i64()));
   }
 
-  // A thread's words of a span.
-  struct Loaded {
-    Values key;    // of two values each
-    Values values; // of two keys each: the part's, of the thread's column
-  };
-
   // What steps before this one left of a span; kernels that write the newest key may
-  // still run.
-  Loaded load(Value span) {
-    auto word = [&](Value address) { return block.fetch(address, 1)[0]; };
+  // still run. Values are on their way to shared memory; gives the words, of two each, of
+  // the thread's key.
+  Values load(Value span) {
     Value start = k.mul(span, kSpan), j = k.add(start, block.thread);
-    // Threads beyond the last key read one that there is.
+    // Threads beyond the last key read one that there is. All pages are asked for first.
     Value last = k.max(k.add(position, -1), k.constI64(0));
-    Loaded result;
+    Values from = valueSources(start), key;
     for (Value address : keyWords(k.min(j, last)))
-      result.key.push_back(word(address));
-    Value from = k.add(start, k.mul(part, keysEach));
-    for (int64_t first = 0; first < keysEach; first += cache.layout.page) {
-      Value key = k.min(k.add(from, first), lastPair), page = pageOf(key);
-      int64_t count = std::min(cache.layout.page, keysEach);
-      // Where a part is less than a page, it begins within one.
-      Value slot = count < cache.layout.page ? k.rem(from, cache.layout.page) : k.constI64(0);
-      for (int64_t i = 0; i < count; i += 2) {
-        Value value = word(cache.valueWords(page, kvHead, k.add(slot, i), valueColumn()));
-        // The newest pair is added by itself, and there is nothing behind it.
-        Value isOld = k.less(k.add(from, first + i), lastPair);
-        result.values.push_back(k.select(isOld, value, k.zero(k.i32())));
+      key.push_back(block.fetch(address, 1)[0]);
+    copyValues(from);
+    return key;
+  }
+
+  // In shared memory a panel of values has as many bytes behind it as let the lanes of
+  // a warp read two panels without waiting for each other.
+  int64_t panelStride() const { return cache.layout.valuePanelBytes + 4 * KvLayout::kLanes; }
+  int64_t pageStride() const { return cache.layout.valuePanels * panelStride(); }
+
+  // A warp copies pages of values, or a part of one: where these are, page after page.
+  int64_t sharers() const {
+    return std::max<int64_t>(block.warps() / (kSpan / cache.layout.page), 1);
+  }
+  Value pageOfTurn(int64_t turn) { return k.div(k.add(block.warp, turn), sharers()); }
+  Values valueSources(Value start) {
+    Values all;
+    for (int64_t turn = 0; turn < kSpan / cache.layout.page * sharers(); turn += block.warps()) {
+      // Behind the last page that there is, this is copied again.
+      Value key = k.add(start, k.mul(pageOfTurn(turn), cache.layout.page));
+      Value page = pageOf(k.min(key, lastPair));
+      all.push_back(cache.valueWords(page, kvHead, k.constI64(0), k.constI64(0)));
+    }
+    return all;
+  }
+
+  void copyValues(const Values &sources) {
+    const KvLayout &layout = cache.layout;
+    int64_t bytes = layout.valueHeadBytes / sharers();
+    Value begin = k.mul(k.rem(block.warp, sharers()), bytes);
+    for (auto [number, from] : llvm::enumerate(sources)) {
+      Value page = pageOfTurn(int64_t(number) * block.warps());
+      Value to = k.at(values, k.mul(page, pageStride()));
+      for (int64_t i = 0; i < bytes; i += 16 * kWarp) {
+        Value inPart = k.add(k.mul(block.lane, 16), i), at = k.add(begin, inPart);
+        auto copy = [&, from = from] {
+          Value panel = k.div(at, layout.valuePanelBytes);
+          Value padded = k.add(at, k.mul(panel, panelStride() - layout.valuePanelBytes));
+          block.fetchAsync(k.at(to, padded), k.at(from, at));
+        };
+        if (i + 16 * kWarp <= bytes)
+          copy();
+        else
+          k.ifThen(k.less(inPart, k.constI64(bytes)), copy);
       }
     }
-    return result;
+    block.commitCopies();
+  }
+
+  // Of two keys, the thread's column: in shared memory, those of its part from the
+  // `i`-th on. A part is some pages, or lies in one.
+  Value valueWord(int64_t i) {
+    int64_t page = cache.layout.page, inPage = i % page;
+    Value first = k.mul(part, keysEach), lane = k.rem(valueColumn(), KvLayout::kLanes);
+    Value at = k.add(k.mul(k.div(first, page), pageStride()),
+                     k.mul(k.div(valueColumn(), KvLayout::kLanes), panelStride()));
+    at = k.add(at, k.add(k.mul(k.rem(first, page), 2 * KvLayout::kLanes), k.mul(lane, 4)));
+    return k.load(k.i32(),
+                  k.at(k.at(values, at), i / page * pageStride() + inPage * 2 * KvLayout::kLanes),
+                  4);
   }
 
   Values keyWords(Value j) {
@@ -285,11 +327,10 @@ private:
     return all;
   }
 
-  Sums sumSpan(Value span, const Loaded &loaded) {
+  Sums sumSpan(Value span, Values key) {
     Value start = k.mul(span, kSpan), j = k.add(start, block.thread);
     Value inside = k.lessEqual(j, position), isNew = k.lessEqual(lastPair, j);
     Value last = lastWord();
-    Values key = loaded.key;
     if (!block.heads)
       key = withNew(j, key);
     // The query is there, and what the span before left is not needed any more.
@@ -302,12 +343,17 @@ private:
     storeFloat(k, k.select(isNew, zero, weight), weights, block.thread);
     k.ifThen(k.andBits(inside, isNew),
              [&] { storeFloat(k, weight, weights, k.add(k.sub(j, lastPair), kSpan)); });
+    block.awaitCopies(0);
+    // Its barrier also lets threads see what others have copied.
     Value total = overBlock(weight, /*isMax=*/false, 1);
     Value sum = zero, from = k.mul(part, keysEach);
+    // The newest pair is added by itself, and there is nothing behind it.
+    Value old = k.sub(lastPair, k.add(start, from));
     for (int64_t i = 0; i < keysEach; i += 4) {
       Value four = k.load(k.vec(4, k.f32()), k.at(weights, k.mul(k.add(from, i), 4)), 16);
       for (int64_t pair = 0; pair < 2; ++pair) {
-        auto [a, b] = halves(loaded.values[i / 2 + pair]);
+        Value isOld = k.less(k.constI64(i + 2 * pair), old);
+        auto [a, b] = halves(k.select(isOld, valueWord(i + 2 * pair), k.zero(k.i32())));
         sum = k.mulAdd(k.extract(four, 2 * pair), a, sum);
         sum = k.mulAdd(k.extract(four, 2 * pair + 1), b, sum);
       }
@@ -389,8 +435,6 @@ private:
   }
 
   void mergeAll() {
-    // Some are on their way before the first is used.
-    constexpr int64_t kTogether = 4;
     Value spans = spanAfter(k, k.add(position, 1)), start = k.sub(place, firstSpan);
     Value at = k.mul(k.min(block.thread, k.constI64(valueDim - 1)), 4);
     auto number = [&](Value address) { return k.bitcast(block.loadCoherent(address), k.f32()); };
@@ -399,21 +443,28 @@ private:
       Value values = k.at(from, KvLayout::kPartialValues);
       return Sums{number(from), number(k.at(from, 4)), {number(k.at(values, at))}};
     };
-    Values all = k.loop(k.constI64(0), spans, k.constI64(kTogether), Sums::none(k, 1).pack(),
-                        [&](Value span, ArrayRef<Value> carried) {
-                          SmallVector<Sums> some;
-                          for (int64_t i = 0; i < kTogether; ++i)
-                            some.push_back(read(k.min(k.add(span, i), k.add(spans, -1))));
-                          Values sums(carried.begin(), carried.end());
-                          for (auto [i, one] : llvm::enumerate(some)) {
-                            Value there = k.less(k.add(span, int64_t(i)), spans);
-                            Values next = merge(k, Sums::unpack(sums), one).pack();
-                            for (auto [old, changed] : llvm::zip(sums, next))
-                              old = k.select(there, changed, old);
-                          }
-                          return sums;
-                        });
-    finish(Sums::unpack(all));
+    // Spans from `first` on, several at a time: these are all on their way before the
+    // first is used.
+    auto mergeFrom = [&](Value first, Value end, int64_t together, const Values &before) {
+      return k.loop(first, end, k.constI64(together), before,
+                    [&](Value span, ArrayRef<Value> carried) {
+                      SmallVector<Sums> some;
+                      for (int64_t i = 0; i < together; ++i)
+                        some.push_back(read(k.min(k.add(span, i), k.add(spans, -1))));
+                      Values sums(carried.begin(), carried.end());
+                      for (auto [i, one] : llvm::enumerate(some)) {
+                        Value there = k.less(k.add(span, int64_t(i)), spans);
+                        Values next = merge(k, Sums::unpack(sums), one).pack();
+                        for (auto [old, changed] : llvm::zip(sums, next))
+                          old = k.select(there, changed, old);
+                      }
+                      return sums;
+                    });
+    };
+    constexpr int64_t kMany = 16, kFew = 4;
+    Value many = k.mul(k.div(spans, kMany), kMany);
+    Values all = mergeFrom(k.constI64(0), many, kMany, Sums::none(k, 1).pack());
+    finish(Sums::unpack(mergeFrom(many, spans, kFew, all)));
   }
 
   Block &block;
@@ -424,7 +475,7 @@ private:
   // Threads are divided into parts of the keys, which have a column each.
   int64_t width, parts, keysEach;
   Value column, part;
-  Value query, weights, reduced, partSums, arrivals; // in shared memory
+  Value query, weights, reduced, partSums, arrivals, values; // in shared memory
   // With Block::heads: of the newest key, and where it goes.
   Value newKey, newValue, newWords, slot, hasNew;
   std::optional<HeadFinish> queryFinish, keyFinish, valueFinish;

@@ -21,6 +21,8 @@ bool canLeaveRecord(pack::AttentionOp op);
 int64_t units(pack::AttentionOp op);
 // Of Block::scratch, which the kernel leaves as it finds it: zeroes.
 int64_t scratchBytes(pack::AttentionOp op);
+// Blocks that a multiprocessor is to have room for.
+constexpr int64_t kTogether = 2;
 
 // Calls Block::prepare.
 void emit(Block &block, pack::AttentionOp op);

@@ -79,6 +79,11 @@ void Block::copyAsync(Value to, Value from) {
        {inSpace(k, to, kSharedSpace), inSpace(k, from, kGlobalSpace)});
 }
 
+void Block::fetchAsync(Value to, Value from) {
+  call("llvm.nvvm.cp.async.ca.shared.global.16",
+       {inSpace(k, to, kSharedSpace), inSpace(k, from, kGlobalSpace)});
+}
+
 void Block::commitCopies() { call("llvm.nvvm.cp.async.commit.group", {}); }
 void Block::awaitCopies(int64_t but) {
   call("llvm.nvvm.cp.async.wait.group", {k.constInt(k.i32(), but)});

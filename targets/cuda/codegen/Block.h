@@ -79,6 +79,8 @@ struct Block : KernelFrameBase {
   Value shared(int64_t bytes);
   // Begins to copy 16 bytes to shared memory; both addresses are multiples of 16.
   void copyAsync(Value to, Value from);
+  // The same of what no kernel writes, as `fetch` loads it.
+  void fetchAsync(Value to, Value from);
   // What the thread has begun to copy since the last time is a group.
   void commitCopies();
   // Waits until all groups but the last `but` are there, for this thread to see.

@@ -3,6 +3,7 @@
 
 #include "dialects/pack/RoutesLayout.h"
 #include "targets/cuda/codegen/Epilogue.h"
+#include "targets/cuda/codegen/ExpertRow.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/RowBatch.h"
 
@@ -115,6 +116,10 @@ Value gatedResult(KernelBuilder &k, pack::ExpertGateOp op, Value gate, Value up)
 }
 
 LogicalResult emitExpertGate(Block &block, pack::ExpertGateOp op) {
+  if (block.oneRow) {
+    expert_row::emit(block, op);
+    return success();
+  }
   KernelBuilder &k = block.k;
   Stacks stacks(block, op, op.getAct(), op.getRoutes());
   if (failed(stacks.init(op.getWeights(), op.getBiases())))
@@ -128,6 +133,10 @@ LogicalResult emitExpertGate(Block &block, pack::ExpertGateOp op) {
 }
 
 LogicalResult emitExpertSum(Block &block, pack::ExpertSumOp op) {
+  if (block.oneRow) {
+    expert_row::emit(block, op);
+    return success();
+  }
   KernelBuilder &k = block.k;
   Stacks stacks(block, op, op.getAct(), op.getRoutes());
   SmallVector<Value, 1> biases;

@@ -5,6 +5,7 @@
 #include "targets/cuda/codegen/OneRow.h"
 #include "dialects/pack/ActLayout.h"
 #include "targets/cuda/codegen/AttentionRow.h"
+#include "targets/cuda/codegen/ExpertRow.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/PairProducts.h"
 
@@ -94,6 +95,14 @@ public:
                     .threads = shape.threads,
                     .together = shape.together};
       }
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (auto gate = dyn_cast<pack::ExpertGateOp>(list[i].op))
+        useExperts(i, expert_row::shape(gate), 0);
+      else if (auto sum = dyn_cast<pack::ExpertSumOp>(list[i].op))
+        useExperts(i, expert_row::shape(sum), expert_row::scratchBytes(sum));
+      else if (isa<pack::RouteOp>(list[i].op))
+        forms[i] = {.hasKernel = true, .units = 1, .threads = kWarp};
+    }
     for (size_t i = 0; i + 1 < list.size(); ++i)
       if (auto attention = dyn_cast<pack::AttentionOp>(list[i].op))
         fuse(i, attention);
@@ -104,6 +113,15 @@ public:
   }
 
 private:
+  void useExperts(size_t number, const OneRowShape &shape, int64_t scratchBytes) {
+    if (shape.units)
+      forms[number] = {.hasKernel = true,
+                       .units = shape.units,
+                       .scratchBytes = scratchBytes,
+                       .threads = shape.threads,
+                       .together = shape.together};
+  }
+
   OneRowShape shapeOf(const Dispatch &one) const {
     if (auto matmul = dyn_cast<pack::MatmulOp>(one.op))
       return oneRowShape(matmul, streams);
@@ -180,7 +198,8 @@ private:
                      .units = attention_row::units(attention),
                      .extent = plan::Extent::Tiles,
                      .scratchBytes = attention_row::scratchBytes(attention),
-                     .threads = threadsOf(attention)};
+                     .threads = threadsOf(attention),
+                     .together = attention_row::kTogether};
     forms[number + 1] = {.skipped = true};
     auto heads = number ? dyn_cast<pack::MatmulHeadsOp>(list[number - 1].op) : nullptr;
     if (!heads || !isPaired(heads) || !isReadyFor(heads, number, attention))

@@ -273,6 +273,48 @@ struct RouteEmitter {
              [&] { storeIndex(after[1], table, zero); });
   }
 
+  // That of one row, by one warp.
+  void listRow() {
+    Value zero = k.constI64(0), firsts = ofWarp(chosen);
+    auto choiceAt = [&](Value i) { return k.load(k.i32(), k.at(pair(i), layout.kChoice), 4); };
+    // How many of the choices j are so.
+    auto count = [&](llvm::function_ref<Value(Value j)> isSo) {
+      Value all = zero;
+      for (int64_t j = 0; j < chosen; ++j)
+        all = k.add(all, k.select(isSo(k.constI64(j)), k.constI64(1), zero));
+      return all;
+    };
+    // An expert is chosen twice where ratings are no numbers.
+    block.forLanes(chosen, [&](Value i) {
+      Value mine = choiceAt(i);
+      Value same =
+          count([&](Value j) { return k.andBits(k.equal(choiceAt(j), mine), k.less(j, i)); });
+      storeIndex(k.select(k.equal(same, zero), k.constI64(1), zero), firsts, i);
+    });
+    block.syncWarp();
+    auto isFirst = [&](Value i) { return k.equal(loadIndex(k, firsts, i), k.constI64(1)); };
+    block.forLanes(chosen, [&](Value i) {
+      Value mine = choiceAt(i);
+      Value below = count([&](Value j) { return k.less(choiceAt(j), mine); });
+      Value same = count([&](Value j) { return k.equal(choiceAt(j), mine); });
+      Value sameBefore =
+          count([&](Value j) { return k.andBits(k.equal(choiceAt(j), mine), k.less(j, i)); });
+      Value to = pair(k.add(below, sameBefore));
+      storeIndex(zero, to, zero);
+      Value weight = k.load(k.f32(), k.at(pair(i), layout.kChoiceWeight), 4);
+      k.store(weight, k.at(to, layout.kWeight), 4);
+      k.ifThen(isFirst(i), [&] {
+        Value number =
+            count([&](Value j) { return k.andBits(k.less(choiceAt(j), mine), isFirst(j)); });
+        Value entry = k.at(k.at(table, layout.kExperts), k.mul(number, layout.kExpertBytes));
+        storeIndex(k.extendS(mine, k.i64()), entry, zero);
+        storeIndex(below, k.at(entry, layout.kFirst), zero);
+        storeIndex(same, k.at(entry, layout.kCount), zero);
+      });
+    });
+    k.ifThen(k.equal(block.lane, zero), [&] { storeIndex(count(isFirst), table, zero); });
+  }
+
   void list() {
     counts = block.shared(4 * experts * parts());
     Value totals = block.shared(4 * experts), firsts = block.shared(4 * experts);
@@ -334,6 +376,12 @@ LogicalResult emitRoute(Block &block, pack::RouteOp op) {
   KernelBuilder &k = block.k;
   RouteEmitter route(block, op);
   route.prepareChoices();
+  if (block.oneRow) {
+    block.prepare();
+    route.choose(k.constI64(0));
+    route.listRow();
+    return success();
+  }
   k.loop(block.warp, block.tokens, block.warps(), [&](Value token) { route.choose(token); });
   block.barrier();
   route.list();
