@@ -99,8 +99,9 @@ Value KernelBuilder::andBits(Value a, int64_t mask) {
   return andBits(a, constInt(a.getType(), mask));
 }
 Value KernelBuilder::orBits(Value a, Value b) { return arith::OrIOp::create(builder, loc, a, b); }
+Value KernelBuilder::xorBits(Value a, Value b) { return arith::XOrIOp::create(builder, loc, a, b); }
 Value KernelBuilder::xorBits(Value a, int64_t mask) {
-  return arith::XOrIOp::create(builder, loc, a, constInt(a.getType(), mask));
+  return xorBits(a, constInt(a.getType(), mask));
 }
 Value KernelBuilder::shl(Value a, int64_t by) {
   return by ? Value(arith::ShLIOp::create(builder, loc, a, constInt(a.getType(), by))) : a;

@@ -66,6 +66,7 @@ public:
   Value andBits(Value a, Value b);
   Value andBits(Value a, int64_t mask);
   Value orBits(Value a, Value b);
+  Value xorBits(Value a, Value b);
   Value xorBits(Value a, int64_t mask);
   Value shl(Value a, int64_t by);
   Value shrU(Value a, int64_t by);

@@ -78,8 +78,8 @@ izh_status find_kernels(const izh_model& model, DeviceImage* image, izh_error* e
     for (uint32_t f = 0; f < record.forms; ++f) {
       DeviceKernel::Form& form = kernel.forms[f];
       if (!section.read_form(entry, f, &form.record)) continue;
-      IZH_TRY(device_find(model.device, image->code, section.data + form.record.name_offset, 0,
-                          &form.function, error));
+      IZH_TRY(device_find(model.device, image->code, section.data + form.record.name_offset,
+                          form.record.shared_bytes, &form.function, error));
       form.then = nullptr;
       if (form.record.then_threads == 0) continue;
       IZH_TRY(device_find(model.device, image->code, section.data + form.record.then_name_offset, 0,
@@ -101,6 +101,9 @@ izh_status check_forms(const izh_model& model, const Section& section, uint64_t 
     }
     if (form.threads == 0 || form.threads > kMaxThreads || form.then_threads > kMaxThreads) {
       return damaged(model, "forms of an impossible number of threads", error);
+    }
+    if (form.shared_bytes > schema::kMaxSharedBytes) {
+      return damaged(model, "forms that share an impossible amount of memory", error);
     }
     if (form.then_units > kMaxBlocks) {
       return damaged(model, "forms of impossible sizes", error);

@@ -218,7 +218,7 @@ Blocks blocks_of(const Launch& launch, const int64_t* counts) {
               form.function,
               form.record.threads,
               units,
-              0,
+              form.record.shared_bytes,
               form.then,
               form.record.then_threads,
               then_units ? then_units : count_of(Extent::Tokens)};

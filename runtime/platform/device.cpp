@@ -328,15 +328,13 @@ void device_unload(Device* device, DeviceCode* code) {
   if (code) (void)device->driver->module_unload(reinterpret_cast<cuda::Module>(code));
 }
 
-// Of memory that a block shares, what every kernel may have.
-constexpr uint32_t kOwnSharedBytes = uint32_t{48} << 10;
-
 izh_status device_find(Device* device, DeviceCode* code, const char* kernel, uint32_t shared_bytes,
                        DeviceFunction** out, izh_error* error) {
   cuda::Function function = nullptr;
   IZH_DRIVER(device, module_function(&function, reinterpret_cast<cuda::Module>(code), kernel),
              "a kernel was looked up");
-  if (shared_bytes > kOwnSharedBytes) {
+  // Without this, what the kernel declares itself and this may be 48 KiB together.
+  if (shared_bytes != 0) {
     IZH_DRIVER(device,
                function_set(function, cuda::kMaxDynamicSharedBytes, static_cast<int>(shared_bytes)),
                "a kernel was given memory that its threads share");

@@ -76,9 +76,10 @@ struct DeviceForm {
   uint32_t name_offset;
   uint32_t threads;
   uint32_t groups;
-  uint32_t rows_each;   // not with tiles: 1
-  uint32_t least_rows;  // with tiles: how many rows a tile has, on average
-  uint32_t rows;        // FormRows
+  uint32_t rows_each;     // not with tiles: 1
+  uint32_t least_rows;    // with tiles: how many rows a tile has, on average
+  uint32_t rows;          // FormRows
+  uint32_t shared_bytes;  // as of a DeviceKernel; what follows brings none
   uint32_t then_name_offset;
   uint32_t then_threads;  // 0: it is one kernel
   uint32_t then_units;    // 0: as many as rows
@@ -110,7 +111,7 @@ struct OneRowForm {
   uint32_t at_once;
   uint32_t extent;  // of artifact.fbs; with at_once: fixed
 };
-static_assert(sizeof(DeviceCode) == 48 && sizeof(DeviceKernel) == 20 && sizeof(DeviceForm) == 36 &&
+static_assert(sizeof(DeviceCode) == 48 && sizeof(DeviceKernel) == 20 && sizeof(DeviceForm) == 40 &&
               sizeof(OneRowForm) == 28);
 
 }  // namespace izh::schema

@@ -12,13 +12,14 @@ constexpr uint16_t kFormatMajor = 1;
 // 1: tokenizers with tries, and with tokens that are looked for in changed text.
 // 2: those with tokens that are whole words, and with marks that are no text.
 // 3: GPU kernels whose launches bring memory.
-constexpr uint16_t kFormatMinor = 3;
+// 4: the same of their forms.
+constexpr uint16_t kFormatMinor = 4;
 // The least minor whose code for GPUs this runtime reads: records of another size
 // can't be told from damaged ones. Code for processors has no records.
-constexpr uint16_t kDeviceFormatMinor = 3;
+constexpr uint16_t kDeviceFormatMinor = 4;
 // The runtime's own version, as major * 10000 + minor * 100 + patch. An
 // artifact names the least that can run it.
-constexpr uint32_t kRuntimeVersion = 103;
+constexpr uint32_t kRuntimeVersion = 104;
 // Sections (code, weights, constants, tokenizer) start at multiples of this.
 constexpr uint64_t kSectionAlignment = 65536;
 

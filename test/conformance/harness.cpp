@@ -162,6 +162,7 @@ void Kernel::loadDevice(const CodeBlob &blob) {
   deviceKernel = device->find(text + kernel.name_offset);
   ASSERT_TRUE(deviceKernel);
   threads = kernel.threads;
+  sharedBytes = kernel.shared_bytes;
   scratchOfRow = code.row_scratch_bytes;
   for (uint32_t i = 0; i < kernel.forms; ++i) {
     Form form;
@@ -193,13 +194,14 @@ struct Buffers : izh::ptx::Memory {
 
 void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t begin, int64_t end,
                          bool all) const {
-  auto [kernel, count] = std::pair(deviceKernel, threads);
+  auto [kernel, count, shared] = std::tuple(deviceKernel, threads, sharedBytes);
   const Form *chosen = nullptr;
   for (const Form &form : forms) {
     uint64_t units = izh::schema::form_units(form.record, step.tokens, step.outputs, step.tiles);
     if (!all || units == 0)
       break;
-    std::tie(kernel, count) = std::pair(form.kernel, form.record.threads);
+    std::tie(kernel, count, shared) =
+        std::tuple(form.kernel, form.record.threads, form.record.shared_bytes);
     end = int64_t(units);
     chosen = &form;
   }
@@ -213,7 +215,8 @@ void Kernel::runOnDevice(const std::vector<void *> &bindings, Step step, int64_t
   arguments.push_back(begin);
   arguments.push_back(end);
   std::string error;
-  EXPECT_TRUE(device->launch(*kernel, uint32_t(end - begin), count, arguments, Buffers(), &error))
+  EXPECT_TRUE(
+      device->launch(*kernel, uint32_t(end - begin), count, arguments, Buffers(), &error, shared))
       << error;
   if (!chosen || !chosen->then)
     return;

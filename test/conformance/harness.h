@@ -82,10 +82,11 @@ private:
   void *code = nullptr;
   size_t bytes = 0, mapped = 0;
   uint32_t entry = 0;
-  // GPU code, its kernel and how many threads a block of it has.
+  // GPU code, its kernel, how many threads a block of it has, and what its launches bring
+  // of memory that a block shares.
   std::unique_ptr<izh::ptx::Module> device;
   const izh::ptx::Kernel *deviceKernel = nullptr;
-  uint32_t threads = 0;
+  uint32_t threads = 0, sharedBytes = 0;
   struct Form {
     izh::schema::DeviceForm record;
     const izh::ptx::Kernel *kernel;

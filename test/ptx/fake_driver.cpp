@@ -6,10 +6,12 @@
 //   IZH_FAKE_FAIL=FUNCTION:CALL[:RESULT], the number of a call that fails, counted from 1
 //   IZH_FAKE_TRACE=FILE, a line a call
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,8 +58,15 @@ struct LoadedFunction {
   const Module *module;
   const Kernel *kernel;
   size_t arguments;
-  // The most that a launch may bring of memory that a block shares.
-  unsigned most_shared = 48 << 10;
+  // The most that a launch may bring of memory that a block shares, where that was set.
+  std::optional<unsigned> most_shared = {};
+
+  unsigned dynamic_shared() const {
+    constexpr uint64_t both = 48 << 10;
+    if (most_shared)
+      return *most_shared;
+    return static_cast<unsigned>(both - std::min(both, izh::ptx::shared_bytes(*kernel)));
+  }
 };
 struct Launch {
   LoadedFunction *function;
@@ -166,7 +175,7 @@ Result launch(void *function, Size blocks, Size threads, unsigned shared_bytes, 
       threads.x == 0 || threads.x > 1024)
     return kInvalidValue;
   auto *known = static_cast<LoadedFunction *>(function);
-  if (shared_bytes > known->most_shared)
+  if (shared_bytes > known->dynamic_shared())
     return kInvalidValue;
   Launch one = {known, blocks.x, threads.x, shared_bytes, {}};
   for (size_t i = 0; i < one.function->arguments; ++i)
@@ -380,8 +389,7 @@ Result cuModuleGetFunction(void **function, void *module, const char *name) {
   if (!kernel)
     return kNotFound;
   static std::map<const Kernel *, LoadedFunction> functions;
-  functions[kernel] = {loaded->module.get(), kernel, izh::ptx::argument_count(*kernel),
-                       LoadedFunction().most_shared};
+  functions[kernel] = {loaded->module.get(), kernel, izh::ptx::argument_count(*kernel)};
   *function = &functions[kernel];
   return 0;
 }

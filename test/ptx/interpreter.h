@@ -31,6 +31,8 @@ public:
 
 struct Kernel;
 size_t argument_count(const Kernel &kernel);
+// Of memory that a block shares, what the kernel declares itself.
+uint64_t shared_bytes(const Kernel &kernel);
 
 class Module {
 public:

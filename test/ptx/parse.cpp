@@ -358,6 +358,12 @@ private:
         has_type = true;
       } else if (auto test = kTests.find(word); one->op == Op::Compare && test != kTests.end()) {
         one->test = test->second;
+      } else if (word == "f16x2" && one->op == Op::Convert) {
+        one->type = Type::F16;
+        one->count = 2;
+        has_type = true;
+      } else if (word == "ftz" && one->op == Op::Ex2) {
+        one->flushes = true;
       } else if (word == "v2" || word == "v4") {
         one->count = static_cast<uint8_t>(word[1] - '0');
       } else if (word == "wide") {
@@ -495,13 +501,18 @@ private:
     return true;
   }
 
-  // mma of signed bytes: result, factors and what is added, in braces.
+  // mma of signed bytes or of float16: result, factors and what is added, in braces.
   bool matrices(const std::vector<std::string> &words, const std::string &rest, Instruction *one) {
-    const std::vector<std::string> known = {"mma", "sync", "aligned", words[3], "row",
+    const std::vector<std::string> bytes = {"mma", "sync", "aligned", words[3], "row",
                                             "col", "s32",  "s8",      "s8",     "s32"};
-    if (words != known || (words[3] != "m16n8k32" && words[3] != "m16n8k16"))
+    const std::vector<std::string> halves = {"mma", "sync", "aligned", "m16n8k16", "row",
+                                             "col", "f32",  "f16",     "f16",      "f32"};
+    const bool known = words == bytes && (words[3] == "m16n8k32" || words[3] == "m16n8k16");
+    if (!known && words != halves)
       return fail("'" + one->text + "' is not understood");
-    one->depth = words[3] == "m16n8k32" ? 32 : 16;
+    one->type = words == halves ? Type::F16 : Type::S8;
+    // In bytes of a row of the first matrix.
+    one->depth = words[3] == "m16n8k32" || words == halves ? 32 : 16;
     const std::vector<std::string> groups = operand_list(rest);
     if (groups.size() != 4 || !fill(groups[0], one->to, one))
       return fail("'" + one->text + "' is not understood");

@@ -104,14 +104,15 @@ struct Instruction {
   Rounding rounding = Rounding::None;
   uint8_t count = 1;     // values of a vector
   bool negate = false;   // of the predicate
+  bool flushes = false;  // results below the least normal number are zero
   bool constant = false; // a load or copy of what no kernel writes
   int32_t predicate = -1;
   int32_t to[4] = {-1, -1, -1, -1};
   int32_t a[4] = {-1, -1, -1, -1};
   int64_t offset = 0; // of addresses; of a param; where a branch goes
   int64_t second = 0; // of CopyAsync: of the address that is read
-  // Of CopyAsync: bytes. Of MultiplyMatrices: columns of the first matrix, and the words of the
-  // matrices that are multiplied and of the one that is added.
+  // Of CopyAsync: bytes. Of MultiplyMatrices: bytes of a row of the first matrix, and the
+  // words of the matrices that are multiplied and of the one that is added.
   uint32_t depth = 0;
   std::vector<int32_t> left, right, added;
   std::string text; // for messages

@@ -150,29 +150,46 @@ private:
     return true;
   }
 
-  // Words of the left matrix: rows 0..7, then 8..15, of columns 0..15, then the
-  // same of 16..31; of the right one columns 0..7 of rows 0..15, then of 16..31.
+  // Words of the left matrix: rows 0..7, then 8..15, of bytes 0..15 of these, then the
+  // same of bytes 16..31; of the right one columns 0..7, of their bytes 0..15, then
+  // 16..31.
   void multiply_matrices(Thread *lanes, const Instruction &one) {
-    auto byte = [](uint64_t word, unsigned i) { return extend(word >> 8 * i & 255, 1); };
-    int32_t results[16][8];
+    uint32_t results[16][8];
     for (unsigned row = 0; row < 16; ++row) {
       for (unsigned column = 0; column < 8; ++column) {
         const Thread &owner = lanes[4 * (row % 8) + column / 2];
         const uint64_t start = owner.slots[one.added[2 * (row / 8) + column % 2]];
         int64_t sum = static_cast<int32_t>(start);
-        for (unsigned k = 0; k < one.depth; ++k) {
-          const unsigned lane = k % 16 / 4, half = k / 16;
+        // Exact: products of float16 have 22 bits, and a few more where they are added.
+        double exact = single(start);
+        for (unsigned word = 0; word < one.depth / 4; ++word) {
+          const unsigned lane = word % 4, half = word / 4;
           const uint64_t a = lanes[4 * (row % 8) + lane].slots[one.left[2 * half + row / 8]];
           const uint64_t b = lanes[4 * column + lane].slots[one.right[half]];
-          sum += byte(a, k % 4) * byte(b, k % 4);
+          if (one.type == Type::F16)
+            exact += halves_product(a, b);
+          else
+            sum += bytes_product(a, b);
         }
-        results[row][column] = static_cast<int32_t>(sum);
+        results[row][column] = one.type == Type::F16
+                                   ? std::bit_cast<uint32_t>(static_cast<float>(exact))
+                                   : static_cast<uint32_t>(sum);
       }
     }
     for (unsigned lane = 0; lane < 32; ++lane)
       for (unsigned i = 0; i < 4; ++i)
-        lanes[lane].slots[one.to[i]] =
-            static_cast<uint32_t>(results[lane / 4 + 8 * (i / 2)][2 * (lane % 4) + i % 2]);
+        lanes[lane].slots[one.to[i]] = results[lane / 4 + 8 * (i / 2)][2 * (lane % 4) + i % 2];
+  }
+
+  static int64_t bytes_product(uint64_t a, uint64_t b) {
+    int64_t sum = 0;
+    for (unsigned i = 0; i < 4; ++i)
+      sum += extend(a >> 8 * i & 255, 1) * extend(b >> 8 * i & 255, 1);
+    return sum;
+  }
+  static double halves_product(uint64_t a, uint64_t b) {
+    return number_of(a, Type::F16) * number_of(b, Type::F16) +
+           number_of(a >> 16, Type::F16) * number_of(b >> 16, Type::F16);
   }
 
   bool meet_block() {
@@ -379,6 +396,8 @@ private:
     }
     case Op::Convert:
       result = convert(one, in(0));
+      if (one.count == 2)
+        result = result << 16 | convert(one, in(1));
       break;
     case Op::Compare:
       slots[one.to[0]] = compare(one, in(0), in(1));
@@ -466,6 +485,7 @@ private:
 } // namespace
 
 size_t argument_count(const Kernel &kernel) { return kernel.param_offsets.size(); }
+uint64_t shared_bytes(const Kernel &kernel) { return kernel.shared_bytes; }
 
 bool Module::launch(const Kernel &kernel, uint32_t blocks, uint32_t threads,
                     const std::vector<uint64_t> &arguments, const Memory &memory,

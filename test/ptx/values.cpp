@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace izh::ptx {
 static float half_to_float(uint16_t bits) {
@@ -189,8 +190,10 @@ uint64_t float_operation(const Instruction &one, Float x, Float y, Float z) {
     return bits_of(std::sqrt(x));
   case Op::Rcp:
     return bits_of(Float{1} / x);
-  case Op::Ex2:
-    return bits_of(std::exp2(x));
+  case Op::Ex2: {
+    const Float power = std::exp2(x);
+    return bits_of(one.flushes && power < std::numeric_limits<Float>::min() ? Float{0} : power);
+  }
   default:
     return bits_of(std::copysign(y, x));
   }

@@ -2,6 +2,7 @@
 // share a key head, span by span. Threads have a key each while scores are made,
 // and a column of some of the keys while values are added.
 
+#include "targets/cuda/codegen/AttentionCore.h"
 #include "targets/cuda/codegen/AttentionRow.h"
 #include "targets/cuda/codegen/AttentionSums.h"
 #include "targets/cuda/codegen/Cache.h"
@@ -424,7 +425,7 @@ struct AttentionEmitter {
 } // namespace
 
 LogicalResult emitAttention(Block &block, pack::AttentionOp op) {
-  if (block.oneRow) {
+  if (AttentionCore::takes(op)) {
     attention_row::emit(block, op);
     return success();
   }
@@ -511,25 +512,10 @@ LogicalResult emitMerge(Block &block, pack::MergeOp op) {
       one.columns.push_back(loadFloat(k, k.at(from, KvLayout::kPartialValues), heads.within(i)));
     return one;
   };
-  // Some spans are read before the first of them is used.
-  constexpr int64_t kTogether = 4;
-  auto all = k.loop(first, last, k.constI64(kTogether), Sums::none(k, heads.columns).pack(),
-                    [&](Value span, ArrayRef<Value> carried) {
-                      SmallVector<Sums> some;
-                      for (int64_t i = 0; i < kTogether; ++i)
-                        some.push_back(read(k.min(k.add(span, i), k.add(last, -1))));
-                      Block::Values sums(carried.begin(), carried.end());
-                      for (auto [i, one] : llvm::enumerate(some)) {
-                        Value there = k.less(k.add(span, int64_t(i)), last);
-                        Block::Values next = merge(k, Sums::unpack(sums), one).pack();
-                        for (auto [old, changed] : llvm::zip(sums, next))
-                          old = k.select(there, changed, old);
-                      }
-                      return sums;
-                    });
+  Sums all = mergeSpans(k, first, last, /*together=*/4, Sums::none(k, heads.columns), read);
   Value sink = op.getSinks() ? loadFloat(k, block.address(op.getSinks()), head) : Value();
   Value into = k.mul(k.add(k.mul(row, count), head), 4 * heads.dim);
-  heads.finish(Sums::unpack(all), sink, k.at(block.address(op.getInto()), into));
+  heads.finish(all, sink, k.at(block.address(op.getInto()), into));
   return success();
 }
 

@@ -1,17 +1,15 @@
-// Threads have a key each while scores are made, and a column of some of the keys
-// while values are added, as in the form for few rows (Attention.cpp). Keys come into
-// registers, values through shared memory, so that a multiprocessor has room for two
-// blocks: one computes while the other's are on their way. Only the step's own key is
-// new: the thread that has it takes it from where it is then, and the pair of keys
-// that it lies in is added to the values by itself.
+// Keys come into registers, values by asynchronous copies into shared memory, so that a
+// multiprocessor has room for two blocks: one computes while the other's are on their
+// way. Of a step's only row, only its own key is new: what was loaded in its place is
+// replaced when it is there.
 
 #include "targets/cuda/codegen/AttentionRow.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "targets/cuda/codegen/AttentionCore.h"
 #include "targets/cuda/codegen/AttentionSums.h"
-#include "targets/cuda/codegen/Cache.h"
 #include "targets/cuda/codegen/HeadFinish.h"
 #include "targets/cuda/codegen/PairProducts.h"
-#include "targets/cuda/codegen/Records.h"
+#include "targets/cuda/codegen/TensorCore.h"
+#include <optional>
 
 namespace izhc::cuda {
 
@@ -20,9 +18,9 @@ using pack::KvLayout;
 
 namespace {
 
-constexpr int64_t kSpan = KvLayout::kSpan;
-// Values of a head: of a key, those that a thread has in registers.
-constexpr int64_t kMostDim = 128;
+constexpr int64_t kSpan = KvLayout::kSpan, kGroup = AttentionCore::kGroup;
+constexpr int64_t kQueries = AttentionCore::kQueries;
+constexpr int64_t kSteps = kSpan / AttentionCore::kStep, kGroups = kSpan / kGroup;
 constexpr int64_t kMostHeads = 1024;
 
 class RowEmitter {
@@ -30,16 +28,23 @@ public:
   using Values = Block::Values;
 
   RowEmitter(Block &block, pack::AttentionOp op)
-      : block(block), op(op), k(block.k), cache(block, cast<pack::KvType>(op.getCache().getType())),
-        dim(cache.type.getDim()), valueDim(cache.type.getValueDim()), width(valueWidth(valueDim)),
-        parts(valueParts(valueDim)), keysEach(kSpan / parts), column(k.rem(block.thread, width)),
-        part(k.div(block.thread, width)), query(block.shared(4 * dim)),
-        weights(block.shared(4 * (kSpan + 2))), reduced(block.shared(2 * 4 * block.warps())),
-        partSums(block.shared(4 * parts * width)), arrivals(block.shared(4)) {
-    assert(block.threads == kAttentionThreads && "a thread has a key of a span");
-    values = block.launchMemory(kSpan / cache.layout.page * pageStride());
+      : block(block), op(op), k(block.k), core(block, op), cache(core.cache), dim(core.dim),
+        valueDim(core.valueDim), perKeyHead(op.getHeads() / cache.type.getHeads()),
+        tilesEach(core.panels > kAttentionThreads / kWarp / 2 ? 2 : 1),
+        perQuery(valueDim / kColumns), together(kAttentionThreads / perQuery),
+        most(block.oneRow ? std::min(perKeyHead, kQueries) : kQueries),
+        rows(most > kQueries / 2 ? 2 : 1), turns(llvm::divideCeil(most, together)),
+        stage(block.shared(core.stageBytes())), inverses(block.shared(4 * kQueries)),
+        maxima(block.shared(4 * kQueries * kWarps)), factors(block.shared(4 * kQueries * kGroups)),
+        lasts(block.shared(2 * 4 * kQueries)), arrivals(block.shared(4)) {
+    assert(block.threads == kAttentionThreads && kAttentionThreads / kWarp * 32 == kSpan);
+    weights = block.shared(kSteps * core.terms * 16 * kWarp);
+    sums = block.shared(4 * most * valueDim);
+    values = block.launchMemory(2 * kSpan * valueDim);
     if (!block.heads)
       return;
+    // In the place of sums, which come after them.
+    raw = dim <= valueDim ? sums : block.shared(4 * most * dim);
     newKey = block.shared(4 * dim);
     newValue = block.shared(4 * valueDim);
     newWords = block.shared(2 * dim);
@@ -49,44 +54,62 @@ public:
   }
 
   void emit() {
-    int64_t heads = op.getHeads();
-    head = k.rem(block.unit, heads);
-    kvHead = k.div(head, heads / cache.type.getHeads());
-    readTile(k.div(block.unit, heads));
+    int64_t kvHeads = cache.type.getHeads();
+    kvHead = k.rem(block.unit, kvHeads);
+    readTile(k.div(block.unit, kvHeads));
+    if (block.oneRow)
+      return emitOnly();
+    block.prepare();
+    k.loop(k.constI64(0), pairs, kQueries, [&](Value first) {
+      firstPair = first;
+      setKeys();
+      // Of the batch before, its sums may still be read.
+      block.barrier();
+      stageQueries();
+      SmallVector<Sums> all = sumSpans();
+      auto finishAll = [&] { finish(all); };
+      if (!place)
+        return finishAll();
+      k.ifThenElse(k.less(place, k.constI64(0)), finishAll, [&] { leave(all); });
+    });
+  }
+
+private:
+  static constexpr int64_t kWarps = kAttentionThreads / kWarp;
+
+  // A step's only row.
+  void emitOnly() {
+    setKeys();
     if (block.heads) {
       queryFinish->fetchWeights(0);
       keyFinish->fetchWeights(1);
-      slot =
-          k.extendS(block.fetch(block.headsBlock->address(block.heads.getSlots()), 1)[0], k.i64());
+      Value at = block.headsBlock->address(block.heads.getSlots());
+      slot = k.extendS(block.fetch(at, 1)[0], k.i64());
     }
-    Values first = load(firstSpan);
+    // More than 16 heads are several batches, of which the first has its keys early.
+    Loaded early = load(firstSpan);
     block.prepare();
-    if (block.heads)
-      finishHeads();
-    else
-      k.ifThen(k.less(block.thread, k.constI64(dim)), [&] {
-        Value from = k.at(block.address(op.getQueries()), k.mul(head, 4 * dim));
-        storeFloat(k, loadFloat(k, from, block.thread), query, block.thread);
-      });
-    Sums sums = sumSpan(firstSpan, first);
-    // A row whose spans are not divided among blocks.
-    sums = Sums::unpack(k.loop(k.add(firstSpan, 1), endSpan, k.constI64(1),
-                               merge(k, Sums::none(k, 1), sums).pack(),
-                               [&](Value span, ArrayRef<Value> carried) {
-                                 Sums one = sumSpan(span, load(span));
-                                 return merge(k, Sums::unpack(carried), one).pack();
-                               }));
-    k.ifThenElse(
-        k.less(place, k.constI64(0)), [&] { finish(sums); },
-        [&] {
-          leave(sums);
-          mergeLast();
-        });
+    auto batch = [&](const Loaded *loaded) {
+      if (block.heads)
+        finishHeads(/*withNew=*/loaded != nullptr);
+      else
+        stageQueries();
+      SmallVector<Sums> all = sumSpans(loaded);
+      k.ifThenElse(k.less(place, k.constI64(0)), [&] { finish(all); }, [&] { leave(all); });
+    };
+    batch(&early);
+    for (int64_t first = kQueries; first < perKeyHead; first += kQueries) {
+      firstPair = k.constI64(first);
+      block.barrier();
+      batch(nullptr);
+    }
+    k.ifThen(k.lessEqual(k.constI64(0), place), [&] { mergeLast(); });
     if (block.heads)
       storeNew();
   }
 
-private:
+  // ---- Tiles
+
   // What the step's arrays say of the block's tile; no kernel writes these.
   void readTile(Value number) {
     auto words = [&](Value array) {
@@ -95,131 +118,119 @@ private:
         word = k.extendS(word, k.i64());
       return all;
     };
-    auto tile = words(op.getTiles()), part = words(op.getParts());
+    auto tile = words(op.getTiles());
+    firstRow = tile[0];
+    pairs = block.oneRow ? k.constI64(perKeyHead) : k.mul(tile[1], perKeyHead);
     position = tile[2];
     pages = k.at(block.address(op.getPages()), k.mul(tile[3], 4));
-    firstSpan = part[0];
-    endSpan = k.min(part[1], spanAfter(k, k.add(position, 1)));
-    place = part[2];
-    lastPair = k.mul(k.div(position, 2), 2);
-  }
-
-  Value pageOf(Value key) {
-    Value number = block.fetch(k.at(pages, k.mul(k.div(key, cache.layout.page), 4)), 1)[0];
-    return cache.page(block.address(op.getCache()), k.extendS(number, k.i64()));
-  }
-
-  // What steps before this one left of a span; kernels that write the newest key may
-  // still run. Values are on their way to shared memory; gives the words, of two each, of
-  // the thread's key.
-  Values load(Value span) {
-    Value start = k.mul(span, kSpan), j = k.add(start, block.thread);
-    // Threads beyond the last key read one that there is. All pages are asked for first.
-    Value last = k.max(k.add(position, -1), k.constI64(0));
-    Values from = valueSources(start), key;
-    for (Value address : keyWords(k.min(j, last)))
-      key.push_back(block.fetch(address, 1)[0]);
-    copyValues(from);
-    return key;
-  }
-
-  // In shared memory a panel of values has as many bytes behind it as let the lanes of
-  // a warp read two panels without waiting for each other.
-  int64_t panelStride() const { return cache.layout.valuePanelBytes + 4 * KvLayout::kLanes; }
-  int64_t pageStride() const { return cache.layout.valuePanels * panelStride(); }
-
-  // A warp copies pages of values, or a part of one: where these are, page after page.
-  int64_t sharers() const {
-    return std::max<int64_t>(block.warps() / (kSpan / cache.layout.page), 1);
-  }
-  Value pageOfTurn(int64_t turn) { return k.div(k.add(block.warp, turn), sharers()); }
-  Values valueSources(Value start) {
-    Values all;
-    for (int64_t turn = 0; turn < kSpan / cache.layout.page * sharers(); turn += block.warps()) {
-      // Behind the last page that there is, this is copied again.
-      Value key = k.add(start, k.mul(pageOfTurn(turn), cache.layout.page));
-      Value page = pageOf(k.min(key, lastPair));
-      all.push_back(cache.valueWords(page, kvHead, k.constI64(0), k.constI64(0)));
+    firstPair = k.constI64(0);
+    if (op.getParts()) {
+      auto part = words(op.getParts());
+      partFirst = part[0];
+      partEnd = part[1];
+      place = part[2];
     }
-    return all;
   }
 
-  void copyValues(const Values &sources) {
-    const KvLayout &layout = cache.layout;
-    int64_t bytes = layout.valueHeadBytes / sharers();
-    Value begin = k.mul(k.rem(block.warp, sharers()), bytes);
-    for (auto [number, from] : llvm::enumerate(sources)) {
-      Value page = pageOfTurn(int64_t(number) * block.warps());
-      Value to = k.at(values, k.mul(page, pageStride()));
-      for (int64_t i = 0; i < bytes; i += 16 * kWarp) {
-        Value inPart = k.add(k.mul(block.lane, 16), i), at = k.add(begin, inPart);
-        auto copy = [&, from = from] {
-          Value panel = k.div(at, layout.valuePanelBytes);
-          Value padded = k.add(at, k.mul(panel, panelStride() - layout.valuePanelBytes));
-          block.fetchAsync(k.at(to, padded), k.at(from, at));
-        };
-        if (i + 16 * kWarp <= bytes)
-          copy();
-        else
-          k.ifThen(k.less(inPart, k.constI64(bytes)), copy);
-      }
+  // The row of the tile and the head of query `query` of the batch, or of the last one.
+  std::pair<Value, Value> placeOf(Value query) {
+    Value pair = k.min(k.add(firstPair, query), k.add(pairs, -1));
+    return {k.div(pair, perKeyHead), k.add(k.mul(kvHead, perKeyHead), k.rem(pair, perKeyHead))};
+  }
+  Value isThere(Value query) { return k.less(k.add(firstPair, query), pairs); }
+  Value endOf(Value row) { return k.add(k.add(position, row), 1); }
+  Value beginOf(Value row) { return windowStart(k, endOf(row), op.getWindow()); }
+  Value queryOf(int64_t lower) { return k.add(core.row, 8 * lower); }
+
+  // Which keys the batch sees, and the lane's queries.
+  void setKeys() {
+    begins.clear();
+    ends.clear();
+    for (int64_t lower = 0; lower < rows; ++lower) {
+      Value row = placeOf(queryOf(lower)).first;
+      begins.push_back(k.truncate(beginOf(row), k.i32()));
+      ends.push_back(k.truncate(endOf(row), k.i32()));
     }
-    block.commitCopies();
+    begin = beginOf(placeOf(k.constI64(0)).first);
+    last = k.add(endOf(placeOf(k.constI64(kQueries - 1)).first), -1);
+    firstSpan = k.div(begin, kSpan);
+    endSpan = k.add(k.div(last, kSpan), 1);
+    if (partFirst) {
+      firstSpan = k.max(firstSpan, partFirst);
+      endSpan = k.min(endSpan, partEnd);
+    }
   }
 
-  // Of two keys, the thread's column: in shared memory, those of its part from the
-  // `i`-th on. A part is some pages, or lies in one.
-  Value valueWord(int64_t i) {
-    int64_t page = cache.layout.page, inPage = i % page;
-    Value first = k.mul(part, keysEach), lane = k.rem(valueColumn(), KvLayout::kLanes);
-    Value at = k.add(k.mul(k.div(first, page), pageStride()),
-                     k.mul(k.div(valueColumn(), KvLayout::kLanes), panelStride()));
-    at = k.add(at, k.add(k.mul(k.rem(first, page), 2 * KvLayout::kLanes), k.mul(lane, 4)));
-    return k.load(k.i32(),
-                  k.at(k.at(values, at), i / page * pageStride() + inPage * 2 * KvLayout::kLanes),
-                  4);
+  // ---- Queries
+
+  // A warp each, from where they are.
+  void stageQueries() {
+    for (int64_t query = 0; query < most; query += kWarps) {
+      Value number = k.add(block.warp, query);
+      auto [row, head] = placeOf(number);
+      Value index = k.add(k.mul(k.add(firstRow, row), op.getHeads()), head);
+      stageQuery(number, k.at(block.address(op.getQueries()), k.mul(index, 4 * dim)));
+    }
   }
 
-  Values keyWords(Value j) {
-    Value page = pageOf(j), slot = k.rem(j, cache.layout.page);
-    Values all;
-    for (int64_t i = 0; i < dim; i += 2)
-      all.push_back(cache.keyWords(page, kvHead, slot, k.constI64(i)));
-    return all;
+  void stageQuery(Value number, Value from) {
+    auto stageIt = [&] {
+      Value inverse = core.stageQuery(stage, number, [&](Value i) {
+        Value pair = k.load(k.vec(2, k.f32()), k.at(from, k.mul(i, 8)), 8);
+        return std::pair(k.extract(pair, 0), k.extract(pair, 1));
+      });
+      k.ifThen(k.equal(block.lane, k.constI64(0)),
+               [&] { storeFloat(k, inverse, inverses, number); });
+    };
+    if (most % kWarps == 0)
+      stageIt();
+    else
+      k.ifThen(k.less(number, k.constI64(most)), stageIt);
   }
 
-  Value valueColumn() {
-    return valueDim == width ? column : k.min(column, k.constI64(valueDim - 1));
-  }
-
-  // The block's query, and where the block has the newest key this and its value:
-  // a warp each.
-  void finishHeads() {
+  // The block's queries, a warp each, and where the block has the newest key this and its
+  // value.
+  void finishHeads(bool withNew) {
     Value none = k.constI64(0);
-    auto inWarp = [&](int64_t number) { return k.equal(block.warp, k.constI64(number)); };
-    k.ifThen(inWarp(0), [&] {
-      loadHead(*queryFinish, 0, head, block.headsBlock->address(block.heads.getQueries()), query);
-      queryFinish->transform(0, head, none, query);
-    });
+    for (int64_t query = 0; query < most; query += kWarps) {
+      Value number = k.add(block.warp, query);
+      auto finishOne = [&] {
+        auto head = placeOf(number).second;
+        Value into = k.at(raw, k.mul(number, 4 * dim));
+        loadHead(*queryFinish, 0, head, block.headsBlock->address(block.heads.getQueries()), into);
+        queryFinish->transform(0, head, none, into);
+        block.syncWarp();
+        stageQuery(number, into);
+      };
+      if (query + kWarps <= most)
+        finishOne();
+      else
+        k.ifThen(k.less(number, k.constI64(most)), finishOne);
+    }
+    if (!withNew)
+      return;
     Value keys = k.at(block.scratch, kRawHeads);
     Value values = k.at(keys, 4 * dim * cache.type.getHeads());
     hasNew = k.equal(endSpan, spanAfter(k, k.add(position, 1)));
-    k.ifThen(k.andBits(hasNew, inWarp(1)), [&] {
+    k.ifThen(k.andBits(hasNew, isWarp(1)), [&] {
       loadHead(*keyFinish, 1, kvHead, keys, newKey);
       keyFinish->transform(1, kvHead, none, newKey);
       // As pages have it.
       block.forLanes(dim / 2, [&](Value i) {
-        auto half = [&](int64_t odd) {
-          Value value = loadFloat(k, newKey, k.add(k.mul(i, 2), odd));
-          return k.extendU(k.floatToHalf(value), k.i32());
-        };
-        k.store(k.orBits(half(0), k.shl(half(1), 16)), k.at(newWords, k.mul(i, 4)), 4);
+        Value pair = k.load(k.vec(2, k.f32()), k.at(newKey, k.mul(i, 8)), 8);
+        Value word = packHalves(k, k.extract(pair, 0), k.extract(pair, 1));
+        k.store(word, k.at(newWords, k.mul(i, 4)), 4);
       });
     });
-    k.ifThen(k.andBits(hasNew, inWarp(2)), [&] {
+    k.ifThen(k.andBits(hasNew, isWarp(2)), [&] {
       loadHead(*valueFinish, 2, kvHead, values, newValue);
       valueFinish->transform(2, kvHead, none, newValue);
     });
+  }
+
+  // The warp that has the key (1) or value (2) that is new: one that has few queries.
+  Value isWarp(int64_t matrix) {
+    return k.equal(block.warp, k.constI64((most + matrix - 1) % kWarps));
   }
 
   // Head `number` of those at `from`, to shared memory, and what finishing it needs:
@@ -237,13 +248,10 @@ private:
     block.syncWarp();
   }
 
-  // The first of the heads that share the newest key and value writes these to the
-  // cache, where later steps find them.
+  // The newest key and value go to the cache, where later steps find them.
   void storeNew() {
-    Value isFirst = k.equal(k.mul(kvHead, int64_t(op.getHeads()) / cache.type.getHeads()), head);
     auto store = [&](size_t matrix, Value values) {
-      Value mine = k.equal(block.warp, k.constI64(matrix));
-      k.ifThen(k.andBits(k.andBits(hasNew, isFirst), mine), [&] {
+      k.ifThen(k.andBits(hasNew, isWarp(int64_t(matrix))), [&] {
         cache.store(/*isKey=*/matrix == 1, block.address(op.getCache()), kvHead, slot, values);
       });
     };
@@ -251,178 +259,469 @@ private:
     store(2, newValue);
   }
 
-  // With the newest key, in the thread that has it.
-  Values withNew(Value j, const Values &key) {
-    SmallVector<Type> types(key.size(), k.i32());
-    Value mine = k.equal(j, position);
-    auto branch = scf::IfOp::create(k.builder, k.loc, types, mine, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(k.builder);
-    k.builder.setInsertionPointToStart(&branch.getThenRegion().front());
-    scf::YieldOp::create(k.builder, k.loc, newKeyWords());
-    k.builder.setInsertionPointToStart(&branch.getElseRegion().front());
-    scf::YieldOp::create(k.builder, k.loc, key);
-    return Values(branch.getResults().begin(), branch.getResults().end());
+  // ---- Keys and values
+
+  Value pageOf(Value key) {
+    Value at = k.at(pages, k.mul(k.div(k.min(key, last), cache.layout.page), 4));
+    return cache.page(block.address(op.getCache()), k.extendS(block.fetch(at, 1)[0], k.i64()));
   }
 
-  Values newKeyWords() {
-    Values words;
-    if (!block.heads) {
-      for (Value address : keyWords(position))
-        words.push_back(block.loadCoherent(address));
-      return words;
-    }
-    for (int64_t i = 0; i < dim / 2; i += 2) {
-      Value pair = k.load(k.vec(2, k.i32()), k.at(newWords, 4 * i), 8);
-      words.push_back(k.extract(pair, 0));
-      words.push_back(k.extract(pair, 1));
-    }
-    return words;
-  }
-
-  // The thread's column of the newest key and its neighbour, before the newest is
-  // known.
-  Value lastWord() {
-    Value page = pageOf(position), slot = k.rem(lastPair, cache.layout.page);
-    return block.loadCoherent(cache.valueWords(page, kvHead, slot, valueColumn()));
-  }
-  std::pair<Value, Value> lastValues(Value word) {
-    auto [even, odd] = halves(word);
-    if (!block.heads)
-      return {even, odd};
-    Value fresh = k.halfToFloat(k.floatToHalf(loadFloat(k, newValue, valueColumn())));
-    return {k.select(k.equal(lastPair, position), fresh, even), fresh};
-  }
-
-  std::pair<Value, Value> halves(Value word) {
-    return {k.halfToFloat(k.truncate(word, k.i16())),
-            k.halfToFloat(k.truncate(k.shrU(word, 16), k.i16()))};
-  }
-
-  Value scoreOf(const Values &key) {
-    Value sum = k.zero(k.f32());
-    for (int64_t i = 0; i < dim; i += 4) {
-      Value four = k.load(k.vec(4, k.f32()), k.at(query, 4 * i), 16);
-      for (int64_t pair = 0; pair < 2; ++pair) {
-        auto [a, b] = halves(key[i / 2 + pair]);
-        sum = k.mulAdd(k.extract(four, 2 * pair), a, sum);
-        sum = k.mulAdd(k.extract(four, 2 * pair + 1), b, sum);
+  // The lane's words of its warp's keys, of each chunk's halves. Their values are on
+  // their way to shared memory.
+  struct Loaded {
+    SmallVector<Values> keys;
+  };
+  Loaded load(Value span) {
+    Value start = k.mul(span, kSpan);
+    Loaded loaded;
+    Value key = k.add(start, k.mul(block.warp, AttentionCore::kKeys));
+    // All pages are asked for first.
+    Value page = pageOf(key);
+    Values from = valueSources(start);
+    Value first = cache.keyWords(
+        page, kvHead, k.rem(k.add(key, core.keyOfLane()), cache.layout.page), k.constI64(0));
+    first = k.at(first, k.mul(core.fourth, 4 * KvLayout::kLanes));
+    for (int64_t row = 0; row < dim / 2; row += 4) {
+      Value at = k.at(first, row * 4 * KvLayout::kLanes);
+      // Of one row, what earlier kernels leave comes later.
+      if (block.oneRow) {
+        loaded.keys.push_back(block.fetch(at, 4));
+        continue;
       }
+      loaded.keys.push_back(loadWords(k, at, 4));
     }
-    sum = k.mul(sum, k.constFloat(k.f32(), op.getScale().convertToFloat()));
-    return k.softcap(sum, op.getSoftcap().convertToFloat());
+    copyValues(from);
+    return loaded;
   }
 
-  // Of all threads, in every one; with a barrier. `which`: 0 and 1 use different
-  // memory.
-  Value overBlock(Value value, bool isMax, int64_t which) {
-    Value memory = k.at(reduced, which * 4 * block.warps());
-    value = isMax ? block.warpMax(value) : block.warpSum(value);
-    k.ifThen(k.equal(block.lane, k.constI64(0)), [&] { storeFloat(k, value, memory, block.warp); });
-    block.barrier();
-    Value all;
-    for (int64_t warp = 0; warp < block.warps(); ++warp) {
-      Value one = k.load(k.f32(), k.at(memory, 4 * warp), 4);
-      all = !all ? one : isMax ? k.max(all, one) : k.add(all, one);
+  // Half of the block copies a panel of a group's values, of which a thread has 16 bytes.
+  static constexpr int64_t kUnits = kGroup / 2 * KvLayout::kLanes / 4;
+  static constexpr int64_t kPanelsAtOnce = kAttentionThreads / kUnits;
+  Value inPanel() { return k.rem(block.thread, kUnits); }
+
+  // Where the groups' values are.
+  Values valueSources(Value start) {
+    Values all;
+    for (int64_t group = 0; group < kGroups; ++group) {
+      // Behind the last page that there is, this is copied again.
+      Value key = k.add(start, group * kGroup), in = k.rem(key, cache.layout.page);
+      all.push_back(cache.valueWords(pageOf(key), kvHead, in, k.constI64(0)));
     }
     return all;
   }
 
-  Sums sumSpan(Value span, Values key) {
-    Value start = k.mul(span, kSpan), j = k.add(start, block.thread);
-    Value inside = k.lessEqual(j, position), isNew = k.lessEqual(lastPair, j);
-    Value last = lastWord();
-    if (!block.heads)
-      key = withNew(j, key);
-    // The query is there, and what the span before left is not needed any more.
+  // Calls body(panel) for the thread's panels of a group.
+  void forPanels(llvm::function_ref<void(Value panel)> body) {
+    for (int64_t first = 0; first < core.panels; first += kPanelsAtOnce) {
+      Value panel = k.add(k.div(block.thread, kUnits), first);
+      if (first + kPanelsAtOnce <= core.panels)
+        body(panel);
+      else
+        k.ifThen(k.less(panel, k.constI64(core.panels)), [&] { body(panel); });
+    }
+  }
+
+  Value valuePlace(Value group, Value panel) {
+    Value unit = inPanel();
+    Value step = k.add(k.mul(group, kGroup / AttentionCore::kStep), k.div(unit, kWarp));
+    Value at = k.mul(k.add(k.mul(step, core.panels), panel), AttentionCore::kStepPanelBytes);
+    return k.at(values, k.add(at, k.mul(core.placeOf(k.rem(unit, kWarp)), 16)));
+  }
+
+  void copyValues(const Values &sources) {
+    for (auto [group, source] : llvm::enumerate(sources)) {
+      Value from = k.at(source, k.mul(inPanel(), 16)), number = k.constI64(int64_t(group));
+      forPanels([&](Value panel) {
+        Value there = k.at(from, k.mul(panel, cache.layout.valuePanelBytes));
+        if (block.oneRow)
+          block.fetchAsync(valuePlace(number, panel), there);
+        else
+          block.copyAsync(valuePlace(number, panel), there);
+      });
+    }
+    block.commitCopies();
+  }
+
+  // With the newest key, in the lanes that have it.
+  void putNewKey(Value span, Loaded &loaded) {
+    Value key = k.add(k.mul(span, kSpan), k.mul(block.warp, AttentionCore::kKeys));
+    Value number = k.sub(position, k.add(key, core.keyOfLane()));
+    Value mine = k.andBits(k.lessEqual(k.constI64(0), number), k.less(number, k.constI64(4)));
+    Values all;
+    for (const Values &four : loaded.keys)
+      all.append(four.begin(), four.end());
+    Values changed = block.ifElse(mine, all, [&] {
+      Values some = all;
+      for (size_t i = 0; i < loaded.keys.size(); ++i) {
+        Value word = newKeyWord(int64_t(4 * i));
+        for (int64_t key = 0; key < 4; ++key) {
+          Value &old = some[4 * i + key];
+          old = k.select(k.equal(number, k.constI64(key)), word, old);
+        }
+      }
+      return some;
+    });
+    for (auto [i, word] : llvm::enumerate(changed))
+      loaded.keys[i / 4][i % 4] = word;
+  }
+
+  // The lane's word of the newest key, of those from `row` on.
+  Value newKeyWord(int64_t row) {
+    Value number = k.add(core.fourth, row);
+    if (block.heads)
+      return k.load(k.i32(), k.at(newWords, k.mul(number, 4)), 4);
+    Value in = k.rem(position, cache.layout.page);
+    return block.loadCoherent(cache.keyWords(pageOf(position), kvHead, in, k.mul(number, 2)));
+  }
+
+  // In place of values that no query sees, which may be no numbers, zeroes; and the
+  // newest value: in the groups that the first and the last key lie in, as the rest of
+  // those is seen.
+  void mendValues(Value start) {
+    auto mendGroupOf = [&](Value key) {
+      Value group = k.div(k.sub(key, start), kGroup);
+      Value even = k.add(start, k.mul(group, kGroup));
+      even = k.add(even, k.mul(k.div(inPanel(), KvLayout::kLanes / 4), 2));
+      Value odd = k.add(even, 1);
+      Value inside = k.andBits(k.lessEqual(begin, even), k.less(odd, last));
+      k.ifThen(k.xorBits(inside, 1),
+               [&] { forPanels([&](Value panel) { mend(group, panel, even, odd); }); });
+    };
+    k.ifThen(k.less(last, k.add(start, kSpan)), [&] { mendGroupOf(last); });
+    if (!op.getWindow())
+      return;
+    Value elsewhere = k.less(k.div(begin, kGroup), k.div(last, kGroup));
+    k.ifThen(k.andBits(k.lessEqual(start, begin), elsewhere), [&] { mendGroupOf(begin); });
+  }
+
+  void mend(Value group, Value panel, Value even, Value odd) {
+    Value at = valuePlace(group, panel), words = k.load(k.vec(4, k.i32()), at, 16);
+    auto seen = [&](Value key) {
+      return k.andBits(k.lessEqual(begin, key), k.lessEqual(key, last));
+    };
+    Value zero = k.zero(k.i32());
+    Value mask = k.orBits(k.select(seen(even), k.constInt(k.i32(), 0xFFFF), zero),
+                          k.select(seen(odd), k.constInt(k.i32(), -0x10000), zero));
+    Value column =
+        k.add(k.mul(panel, KvLayout::kLanes), k.mul(k.rem(inPanel(), KvLayout::kLanes / 4), 4));
+    if (block.oneRow) {
+      Value isNew = k.equal(k.div(even, 2), k.div(position, 2));
+      words = block.ifElse(isNew, {words},
+                           [&] { return Values{newValueWords(words, column, even)}; })[0];
+    }
+    k.store(k.andBits(words, k.splat(mask, 4)), at, 16);
+  }
+
+  // The words of four columns of the newest key, which is `even` or behind it.
+  Value newValueWords(Value words, Value column, Value even) {
+    Value isLow = k.equal(even, position);
+    for (int64_t i = 0; i < 4; ++i) {
+      if (!block.heads) {
+        Value in = k.rem(even, cache.layout.page);
+        Value from = cache.valueWords(pageOf(position), kvHead, in, k.add(column, i));
+        words = k.insert(block.loadCoherent(from), words, i);
+        continue;
+      }
+      Value fresh = k.extendU(k.floatToHalf(loadFloat(k, newValue, k.add(column, i))), k.i32());
+      Value old = k.extract(words, i);
+      Value second = k.orBits(k.andBits(old, 0xFFFF), k.shl(fresh, 16));
+      words = k.insert(k.select(isLow, fresh, second), words, i);
+    }
+    return words;
+  }
+
+  // ---- Spans
+
+  // A span's sums go to shared memory; with barriers. The queries are there after the
+  // first of these.
+  void sumSpan(Value span, Loaded loaded) {
+    Value start = k.mul(span, kSpan);
+    if (block.oneRow && !block.heads)
+      putNewKey(span, loaded);
     block.barrier();
     if (block.heads)
-      key = withNew(j, key);
-    Value score = k.select(inside, scoreOf(key), k.constFloat(k.f32(), kMasked));
-    Value most = overBlock(score, /*isMax=*/true, 0), zero = k.zero(k.f32());
-    Value weight = k.select(inside, k.exp(k.sub(score, most)), zero);
-    storeFloat(k, k.select(isNew, zero, weight), weights, block.thread);
-    k.ifThen(k.andBits(inside, isNew),
-             [&] { storeFloat(k, weight, weights, k.add(k.sub(j, lastPair), kSpan)); });
+      putNewKey(span, loaded);
+    Values scores = scoresOf(start, loaded);
+    leaveMaxima(scores);
     block.awaitCopies(0);
-    // Its barrier also lets threads see what others have copied.
-    Value total = overBlock(weight, /*isMax=*/false, 1);
-    Value sum = zero, from = k.mul(part, keysEach);
-    // The newest pair is added by itself, and there is nothing behind it.
-    Value old = k.sub(lastPair, k.add(start, from));
-    for (int64_t i = 0; i < keysEach; i += 4) {
-      Value four = k.load(k.vec(4, k.f32()), k.at(weights, k.mul(k.add(from, i), 4)), 16);
-      for (int64_t pair = 0; pair < 2; ++pair) {
-        Value isOld = k.less(k.constI64(i + 2 * pair), old);
-        auto [a, b] = halves(k.select(isOld, valueWord(i + 2 * pair), k.zero(k.i32())));
-        sum = k.mulAdd(k.extract(four, 2 * pair), a, sum);
-        sum = k.mulAdd(k.extract(four, 2 * pair + 1), b, sum);
+    block.barrier();
+    mendValues(start);
+    writeWeights(scores);
+    block.barrier();
+    writeSums(addValues(start));
+    block.barrier();
+  }
+
+  Values scoresOf(Value start, const Loaded &loaded) {
+    Values mine;
+    for (int64_t lower = 0; lower < 2; ++lower)
+      mine.push_back(lower < rows ? loadFloat(k, inverses, queryOf(lower)) : k.zero(k.f32()));
+    Values scores = core.scores(
+        [&](int64_t term, int64_t chunk) { return core.stagedWords(stage, term, chunk); },
+        [&](int64_t chunk, int64_t half) { return loaded.keys[2 * chunk + half]; }, mine);
+    Value first = k.add(start, k.mul(block.warp, AttentionCore::kKeys));
+    first = k.truncate(first, k.i32());
+    for (auto [number, score] : llvm::enumerate(scores)) {
+      int64_t lower = int64_t(number) % 4 / 2;
+      if (lower >= rows)
+        continue;
+      Value j = k.add(first, core.keyOf(number / 4, number % 2));
+      Value seen = k.andBits(k.lessEqual(begins[lower], j), k.less(j, ends[lower]));
+      score = k.select(seen, score, k.constFloat(k.f32(), kMasked));
+    }
+    return scores;
+  }
+
+  // The largest of the warp's scores go to shared memory.
+  void leaveMaxima(const Values &scores) {
+    for (int64_t lower = 0; lower < rows; ++lower) {
+      Value top;
+      for (auto [number, score] : llvm::enumerate(scores))
+        if (int64_t(number) % 4 / 2 == lower)
+          top = top ? k.max(top, score) : score;
+      for (int64_t mask : {2, 1})
+        top = k.max(top, block.exchange(top, mask));
+      k.ifThen(k.equal(core.fourth, k.constI64(0)), [&] {
+        storeFloat(k, top, maxima, k.add(k.mul(queryOf(lower), kWarps), block.warp));
+      });
+    }
+  }
+
+  // Those of the lane's keys; what sums are multiplied by before each group, and the
+  // span's maxima.
+  void writeWeights(Values scores) {
+    Value group = k.div(block.warp, kGroup / AttentionCore::kKeys);
+    Values mine;
+    for (int64_t lower = 0; lower < rows; ++lower) {
+      Value from = k.at(maxima, k.mul(queryOf(lower), 4 * kWarps)), top, last;
+      Value before = k.constFloat(k.f32(), kMasked), factor = k.zero(k.f32());
+      for (int64_t number = 0; number < kGroups; ++number) {
+        constexpr int64_t each = kWarps / kGroups;
+        last = before;
+        for (int64_t warp = 0; warp < each; ++warp)
+          last = k.max(last, k.load(k.f32(), k.at(from, 4 * (number * each + warp)), 4));
+        Value isMine = k.equal(group, k.constI64(number));
+        factor = k.select(isMine, core.exp(k.sub(before, last)), factor);
+        top = top ? k.select(isMine, last, top) : last;
+        before = last;
+      }
+      mine.push_back(top);
+      // One warp of each group, one lane of each query.
+      Value writes = k.andBits(k.equal(core.fourth, k.constI64(0)),
+                               k.equal(k.rem(block.warp, kWarps / kGroups), k.constI64(0)));
+      k.ifThen(writes, [&] {
+        storeFloat(k, factor, factors, k.add(k.mul(group, kQueries), queryOf(lower)));
+        storeFloat(k, last, lasts, queryOf(lower));
+      });
+    }
+    Value masked = k.constFloat(k.f32(), kMasked);
+    for (auto [number, score] : llvm::enumerate(scores)) {
+      int64_t lower = int64_t(number) % 4 / 2;
+      Value isSeen = k.xorBits(k.equal(score, masked), 1);
+      score = lower < rows ? core.weightOf(score, mine[lower], isSeen) : k.zero(k.f32());
+    }
+    for (int64_t step = 0; step < 2; ++step) {
+      Value number = k.add(k.mul(block.warp, 2), step);
+      for (auto [term, words] : llvm::enumerate(core.weightWords(scores, step))) {
+        Value four = k.zero(k.vec(4, k.i32()));
+        for (int64_t i = 0; i < 4; ++i)
+          four = k.insert(words[i], four, i);
+        k.store(four, weightsAt(number, int64_t(term)), 16);
       }
     }
-    sum = addNewest(start, from, last, sum);
-    storeFloat(k, sum, partSums, block.thread);
-    block.barrier();
-    Value all;
-    for (int64_t i = 0; i < parts; ++i) {
-      Value one = loadFloat(k, partSums, k.add(column, i * width));
-      all = all ? k.add(all, one) : one;
-    }
-    return {most, total, {all}};
   }
 
-  // The pair of keys that the newest is one of, where it is in the thread's part.
-  Value addNewest(Value start, Value from, Value word, Value sum) {
-    Value there = k.sub(k.sub(lastPair, start), from);
-    Value mine = k.andBits(k.lessEqual(k.constI64(0), there), k.less(there, k.constI64(keysEach)));
-    auto [even, odd] = lastValues(word);
-    auto add = [&](Value value, int64_t which, Value wanted) {
-      Value weight = k.load(k.f32(), k.at(weights, 4 * (kSpan + which)), 4);
-      sum = k.select(wanted, k.mulAdd(weight, value, sum), sum);
+  Value weightsAt(Value step, int64_t term) {
+    Value number = k.add(k.mul(k.add(k.mul(step, core.terms), term), kWarp), block.lane);
+    return k.at(weights, k.mul(number, 16));
+  }
+
+  // The panel of columns that the warp has, whole or half of it.
+  Value panelOfWarp() { return tilesEach == 2 ? block.warp : k.div(block.warp, 2); }
+
+  // The sums of the lane's queries and columns. Groups that no query sees may have values
+  // that are no numbers.
+  Values addValues(Value start) {
+    Value zero = k.zero(k.f32()), panel = k.min(panelOfWarp(), k.constI64(core.panels - 1));
+    Values sums(core.sumsOf(tilesEach), zero);
+    auto addGroup = [&](int64_t group, Values all) {
+      Values mine;
+      for (int64_t lower = 0; lower < 2; ++lower)
+        mine.push_back(lower < rows ? loadFloat(k, factors, k.add(queryOf(lower), group * kQueries))
+                                    : zero);
+      core.scaleSums(mine, all);
+      for (int64_t i = 0; i < kGroup / AttentionCore::kStep; ++i) {
+        Value step = k.constI64(group * kGroup / AttentionCore::kStep + i);
+        SmallVector<Values> words;
+        for (int64_t term = 0; term < core.terms; ++term) {
+          words.push_back(loadWords(k, weightsAt(step, term), 4));
+        }
+        auto [even, odd] = core.sharedValues(values, step, panel);
+        if (tilesEach == 1)
+          for (auto [one, other] : llvm::zip(even, odd))
+            one = k.select(isOddHalf(), other, one);
+        core.addStep(words, [&](int64_t tile) { return tile ? odd : even; }, all);
+      }
+      return all;
     };
-    add(even, 0, mine);
-    add(odd, 1, k.andBits(mine, k.less(lastPair, position)));
-    return sum;
+    for (int64_t group = 0; group < kGroups; ++group) {
+      Value first = k.add(start, group * kGroup), isSeen = k.lessEqual(first, last);
+      if (op.getWindow())
+        isSeen = k.andBits(isSeen, k.less(begin, k.add(first, kGroup)));
+      if (group || op.getWindow())
+        sums = block.ifElse(isSeen, sums, [&] { return addGroup(group, sums); });
+      else
+        sums = addGroup(group, sums);
+    }
+    return sums;
   }
 
-  // For threads that have a column.
-  void forColumn(llvm::function_ref<void()> body) {
-    k.ifThen(k.less(block.thread, k.constI64(valueDim)), body);
+  Value isOddHalf() { return k.equal(k.rem(block.warp, 2), k.constI64(1)); }
+
+  void writeSums(const Values &added) {
+    Value unit = k.constFloat(k.f32(), core.weightUnit());
+    for (int64_t lower = 0; lower < rows; ++lower) {
+      Value query = queryOf(lower);
+      auto mine = [&](int64_t tile, int64_t odd) {
+        return k.mul(added[4 * tile + 2 * lower + odd], unit);
+      };
+      Value writes = k.less(panelOfWarp(), k.constI64(core.panels));
+      if (most % (kQueries / 2))
+        writes = k.andBits(writes, k.less(query, k.constI64(most)));
+      k.ifThen(writes, [&] {
+        for (int64_t tile = 0; tile < tilesEach; ++tile)
+          for (int64_t odd = 0; odd < 2; ++odd) {
+            Value column = core.columnOf(panelOfWarp(), tile, odd);
+            if (tilesEach == 1)
+              column = k.add(column, k.rem(block.warp, 2));
+            storeFloat(k, mine(tile, odd), sums, k.add(k.mul(query, valueDim), column));
+          }
+      });
+      k.ifThen(k.equal(k.add(core.fourth, block.warp), k.constI64(0)),
+               [&] { storeFloat(k, mine(tilesEach, 0), lasts, k.add(query, kQueries)); });
+    }
   }
 
-  void finish(const Sums &sums) {
+  // From here on a thread has some columns of a query at a time.
+  static constexpr int64_t kColumns = 4;
+  Value queryOfThread(int64_t turn) {
+    return k.add(k.div(block.thread, perQuery), turn * together);
+  }
+  Value columnOfThread() { return k.mul(k.rem(block.thread, perQuery), kColumns); }
+  // Whether it has one in a turn.
+  Value hasQuery() { return k.less(block.thread, k.constI64(together * perQuery)); }
+
+  // Sums of the spans, for each turn.
+  SmallVector<Sums> sumSpans(const Loaded *early = nullptr) {
+    auto pack = [](ArrayRef<Sums> sums) {
+      Values all;
+      for (const Sums &one : sums)
+        all.append(one.pack());
+      return all;
+    };
+    auto unpack = [&](ArrayRef<Value> all) {
+      constexpr int64_t each = 2 + kColumns;
+      SmallVector<Sums> sums;
+      for (int64_t turn = 0; turn < turns; ++turn)
+        sums.push_back(Sums::unpack(all.slice(each * turn, each)));
+      return sums;
+    };
+    auto add = [&](ArrayRef<Sums> before) {
+      SmallVector<Sums> after;
+      for (auto [turn, old] : llvm::enumerate(before))
+        after.push_back(merge(k, old, spanSums(int64_t(turn))));
+      return after;
+    };
+    SmallVector<Sums> all(turns, Sums::none(k, kColumns));
+    Value first = firstSpan;
+    if (early) {
+      sumSpan(firstSpan, *early);
+      // Merged with none, a span's sums stay what they are.
+      for (int64_t turn = 0; turn < turns; ++turn)
+        all[turn] = spanSums(turn);
+      first = k.add(first, 1);
+    }
+    return unpack(
+        k.loop(first, endSpan, k.constI64(1), pack(all), [&](Value span, ArrayRef<Value> carried) {
+          sumSpan(span, load(span));
+          return pack(add(unpack(carried)));
+        }));
+  }
+
+  Sums spanSums(int64_t turn) {
+    // Threads beyond the last query read another's.
+    Value query = k.min(queryOfThread(turn), k.constI64(most - 1));
+    Value at = k.mul(k.add(k.mul(query, valueDim), columnOfThread()), 4);
+    return {loadFloat(k, lasts, query), loadFloat(k, lasts, k.add(query, kQueries)),
+            loadColumns(k.at(sums, at))};
+  }
+  Values loadColumns(Value address) {
+    Value all = k.load(k.vec(kColumns, k.f32()), address, 4 * kColumns);
+    Values columns;
+    for (int64_t i = 0; i < kColumns; ++i)
+      columns.push_back(k.extract(all, i));
+    return columns;
+  }
+  void storeColumns(const Values &columns, Value address) {
+    Value all = k.zero(k.vec(kColumns, k.f32()));
+    for (int64_t i = 0; i < kColumns; ++i)
+      all = k.insert(columns[i], all, i);
+    k.store(all, address, 4 * kColumns);
+  }
+
+  // ---- Results
+
+  // Calls body(sums, row of the tile, head) where the thread has columns of a query.
+  void forQueries(ArrayRef<Sums> all, llvm::function_ref<void(const Sums &, Value, Value)> body) {
+    for (auto [turn, one] : llvm::enumerate(all)) {
+      Value query = queryOfThread(int64_t(turn));
+      Value there = k.andBits(isThere(query), k.less(query, k.constI64(most)));
+      k.ifThen(k.andBits(there, hasQuery()), [&, one = one] {
+        auto [row, head] = placeOf(query);
+        body(one, row, head);
+      });
+    }
+  }
+
+  void finish(ArrayRef<Sums> all) {
+    forQueries(all, [&](const Sums &one, Value row, Value head) { store(one, row, head); });
+  }
+
+  // The thread's columns of a head.
+  void store(const Sums &one, Value row, Value head) {
     Value sink;
     if (op.getSinks())
       sink = loadFloat(k, block.address(op.getSinks()), head);
-    Value factor = finalFactor(k, sums, sink);
-    Value into = k.at(block.address(op.getInto()), k.mul(head, 4 * valueDim));
-    forColumn([&] {
-      Value result = k.mul(sums.columns[0], factor);
-      storeFloat(k, result, into, block.thread);
-      if (!block.recordType)
-        return;
-      Value number = k.add(k.mul(head, valueDim / kWarp), block.warp);
-      Value record = k.at(block.address(op.getInto()), block.recordOffset);
-      RecordWriter(block, block.recordType).writeBlock(result, number, record);
-    });
+    Value factor = finalFactor(k, one, sink);
+    Values results;
+    for (Value column : one.columns)
+      results.push_back(k.mul(column, factor));
+    Value index = k.add(k.mul(k.add(firstRow, row), op.getHeads()), head);
+    Value at = k.add(k.mul(index, valueDim), columnOfThread());
+    storeColumns(results, k.at(block.address(op.getInto()), k.mul(at, 4)));
   }
 
-  Value partialAt(Value number) {
+  Value partialAt(Value number, Value head) {
     Value record = k.add(k.mul(number, int64_t(op.getHeads())), head);
     return k.at(block.address(op.getPartials()), k.mul(record, cache.layout.partialBytes()));
   }
 
-  void leave(const Sums &sums) {
-    Value to = partialAt(place);
-    k.ifThen(k.equal(block.thread, k.constI64(0)), [&] {
-      k.store(sums.maximum, to, 4);
-      k.store(sums.sum, k.at(to, 4), 4);
+  // For pack.merge, or for the block that ends last.
+  void leave(ArrayRef<Sums> all) {
+    forQueries(all, [&](const Sums &one, Value row, Value head) {
+      Value to = partialAt(k.add(place, row), head);
+      k.ifThen(k.equal(columnOfThread(), k.constI64(0)), [&] {
+        k.store(one.maximum, to, 4);
+        k.store(one.sum, k.at(to, 4), 4);
+      });
+      Value values = k.at(to, KvLayout::kPartialValues);
+      storeColumns(one.columns, k.at(values, k.mul(columnOfThread(), 4)));
     });
-    forColumn(
-        [&] { storeFloat(k, sums.columns[0], k.at(to, KvLayout::kPartialValues), block.thread); });
   }
 
-  // Does nothing in blocks of the head that others are still to come after.
+  // Does nothing in blocks of the key head that others are still to come after.
   void mergeLast() {
-    Value counter = k.at(block.scratch, k.mul(head, 4)),
+    Value counter = k.at(block.scratch, k.mul(kvHead, 4)),
           first = k.equal(block.thread, k.constI64(0));
     block.barrier();
     k.ifThen(first, [&] { k.store(block.countUp(counter), arrivals, 4); });
@@ -430,58 +729,56 @@ private:
     Value before = k.extendU(k.load(k.i32(), arrivals, 4), k.i64());
     k.ifThen(k.equal(k.add(before, 1), block.tiles), [&] {
       k.ifThen(first, [&] { k.store(k.zero(k.i32()), counter, 4); });
-      mergeAll();
+      for (int64_t turn = 0; turn < llvm::divideCeil(perKeyHead, together); ++turn) {
+        Value number = queryOfThread(turn);
+        k.ifThen(k.andBits(hasQuery(), k.less(number, k.constI64(perKeyHead))),
+                 [&] { mergeHead(k.add(k.mul(kvHead, perKeyHead), number)); });
+      }
     });
   }
 
-  void mergeAll() {
+  void mergeHead(Value head) {
     Value spans = spanAfter(k, k.add(position, 1)), start = k.sub(place, firstSpan);
-    Value at = k.mul(k.min(block.thread, k.constI64(valueDim - 1)), 4);
+    Value at = k.mul(columnOfThread(), 4);
     auto number = [&](Value address) { return k.bitcast(block.loadCoherent(address), k.f32()); };
     auto read = [&](Value span) {
-      Value from = partialAt(k.add(start, span));
+      Value from = partialAt(k.add(start, span), head);
       Value values = k.at(from, KvLayout::kPartialValues);
-      return Sums{number(from), number(k.at(from, 4)), {number(k.at(values, at))}};
+      Sums one = {number(from), number(k.at(from, 4)), {}};
+      for (Value word : block.loadCoherent(k.at(values, at), kColumns))
+        one.columns.push_back(k.bitcast(word, k.f32()));
+      return one;
     };
-    // Spans from `first` on, several at a time: these are all on their way before the
-    // first is used.
-    auto mergeFrom = [&](Value first, Value end, int64_t together, const Values &before) {
-      return k.loop(first, end, k.constI64(together), before,
-                    [&](Value span, ArrayRef<Value> carried) {
-                      SmallVector<Sums> some;
-                      for (int64_t i = 0; i < together; ++i)
-                        some.push_back(read(k.min(k.add(span, i), k.add(spans, -1))));
-                      Values sums(carried.begin(), carried.end());
-                      for (auto [i, one] : llvm::enumerate(some)) {
-                        Value there = k.less(k.add(span, int64_t(i)), spans);
-                        Values next = merge(k, Sums::unpack(sums), one).pack();
-                        for (auto [old, changed] : llvm::zip(sums, next))
-                          old = k.select(there, changed, old);
-                      }
-                      return sums;
-                    });
-    };
-    constexpr int64_t kMany = 16, kFew = 4;
+    constexpr int64_t kMany = 8, kFew = 4;
     Value many = k.mul(k.div(spans, kMany), kMany);
-    Values all = mergeFrom(k.constI64(0), many, kMany, Sums::none(k, 1).pack());
-    finish(Sums::unpack(mergeFrom(many, spans, kFew, all)));
+    Sums all = mergeSpans(k, k.constI64(0), many, kMany, Sums::none(k, kColumns), read);
+    store(mergeSpans(k, many, spans, kFew, all, read), k.constI64(0), head);
   }
 
   Block &block;
   pack::AttentionOp op;
   KernelBuilder &k;
-  Cache cache;
+  AttentionCore core;
+  Cache &cache;
   int64_t dim, valueDim;
-  // Threads are divided into parts of the keys, which have a column each.
-  int64_t width, parts, keysEach;
-  Value column, part;
-  Value query, weights, reduced, partSums, arrivals, values; // in shared memory
-  // With Block::heads: of the newest key, and where it goes.
-  Value newKey, newValue, newWords, slot, hasNew;
+  int64_t perKeyHead; // query heads
+  int64_t tilesEach;  // runs of 8 columns of a warp: of half a panel, or of one
+  int64_t perQuery;   // threads that have its columns
+  int64_t together;   // queries of which threads have columns
+  int64_t most;       // queries of a batch
+  int64_t rows;       // of a lane's two queries, those that may be there
+  int64_t turns;
+  // In shared memory: queries' words and what they are divided by, each warp's maxima,
+  // each group's factors, the span's maxima and sums of weights.
+  Value stage, inverses, maxima, factors, lasts, arrivals;
+  Value weights, sums, values;
+  // With Block::heads: products of queries, and of the newest key, and where it goes.
+  Value raw, newKey, newValue, newWords, slot, hasNew;
   std::optional<HeadFinish> queryFinish, keyFinish, valueFinish;
-  Value head, kvHead;
-  Value position, pages, firstSpan, endSpan, place;
-  Value lastPair; // the even one of the newest key and its neighbour
+  Value kvHead, firstRow, pairs, position, pages, firstPair;
+  Value partFirst, partEnd, place; // null without parts
+  Value firstSpan, endSpan, begin, last;
+  Values begins, ends; // i32, of the lane's queries
 };
 
 } // namespace
@@ -489,19 +786,14 @@ private:
 namespace attention_row {
 
 bool takes(pack::AttentionOp op) {
-  auto type = cast<pack::KvType>(op.getCache().getType());
-  int64_t dim = type.getDim(), valueDim = type.getValueDim();
-  return pack::KvLayout(type).bits == 16 && !type.isTurned() && op.getParts() &&
-         op.getWindow() == 0 && op.getHeads() <= kMostHeads && dim % 4 == 0 && dim <= kMostDim &&
-         valueDim <= kMostDim && valueWidth(valueDim) * valueParts(valueDim) == kAttentionThreads;
+  return AttentionCore::takes(op) && op.getParts() && op.getWindow() == 0 &&
+         op.getHeads() <= kMostHeads;
 }
 
-bool canLeaveRecord(pack::AttentionOp op) {
-  return cast<pack::KvType>(op.getCache().getType()).getValueDim() % kWarp == 0;
+int64_t units(pack::AttentionOp op) {
+  return cast<pack::KvType>(op.getCache().getType()).getHeads();
 }
-
-int64_t units(pack::AttentionOp op) { return op.getHeads(); }
-int64_t scratchBytes(pack::AttentionOp op) { return 4 * op.getHeads(); }
+int64_t scratchBytes(pack::AttentionOp op) { return 4 * units(op); }
 
 void emit(Block &block, pack::AttentionOp op) { RowEmitter(block, op).emit(); }
 

@@ -22,6 +22,24 @@ Sums merge(KernelBuilder &k, const Sums &all, const Sums &span) {
   return result;
 }
 
+Sums mergeSpans(KernelBuilder &k, Value first, Value last, int64_t together, const Sums &before,
+                llvm::function_ref<Sums(Value)> read) {
+  return Sums::unpack(k.loop(first, last, k.constI64(together), before.pack(),
+                             [&](Value span, ArrayRef<Value> carried) {
+                               SmallVector<Sums> some;
+                               for (int64_t i = 0; i < together; ++i)
+                                 some.push_back(read(k.min(k.add(span, i), k.add(last, -1))));
+                               Block::Values sums(carried.begin(), carried.end());
+                               for (auto [i, one] : llvm::enumerate(some)) {
+                                 Value there = k.less(k.add(span, int64_t(i)), last);
+                                 Block::Values next = merge(k, Sums::unpack(sums), one).pack();
+                                 for (auto [old, changed] : llvm::zip(sums, next))
+                                   old = k.select(there, changed, old);
+                               }
+                               return sums;
+                             }));
+}
+
 Value finalFactor(KernelBuilder &k, const Sums &sums, Value sink) {
   Value total = sums.sum, factor = k.constFloat(k.f32(), 1.0);
   if (sink) {

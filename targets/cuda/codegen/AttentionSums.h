@@ -52,6 +52,10 @@ struct Sums {
 };
 
 Sums merge(KernelBuilder &k, const Sums &all, const Sums &span);
+// Merges spans first..last, in ascending order, with `before`. `together` of them are read
+// before the first of these is used; read(span): of one that there is.
+Sums mergeSpans(KernelBuilder &k, mlir::Value first, mlir::Value last, int64_t together,
+                const Sums &before, llvm::function_ref<Sums(mlir::Value span)> read);
 // What the columns are multiplied by in the end. `sink`: null for none.
 mlir::Value finalFactor(KernelBuilder &k, const Sums &sums, mlir::Value sink);
 

@@ -3,7 +3,6 @@
 // these are added. Half a warp shares its queries.
 
 #include "targets/cuda/codegen/AttentionTile.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "targets/cuda/codegen/AttentionSums.h"
 #include "targets/cuda/codegen/Cache.h"
 
@@ -215,16 +214,7 @@ struct Emitter {
   Values ifSeen(Value start, int64_t count, ArrayRef<Value> otherwise,
                 llvm::function_ref<Values()> compute) {
     Value any = k.andBits(k.less(start, end), k.less(first, k.add(start, count)));
-    SmallVector<Type> types;
-    for (Value value : otherwise)
-      types.push_back(value.getType());
-    auto branch = scf::IfOp::create(k.builder, k.loc, types, any, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(k.builder);
-    k.builder.setInsertionPointToEnd(branch.thenBlock());
-    scf::YieldOp::create(k.builder, k.loc, compute());
-    k.builder.setInsertionPointToEnd(branch.elseBlock());
-    scf::YieldOp::create(k.builder, k.loc, otherwise);
-    return Values(branch.getResults().begin(), branch.getResults().end());
+    return block.ifElse(any, otherwise, compute);
   }
 
   // Whether the thread's query `e` sees its key `i` of those from `start` on.

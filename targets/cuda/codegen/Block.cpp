@@ -1,6 +1,7 @@
 // Threads, shuffles and shared memory as calls of NVVM intrinsics.
 
 #include "targets/cuda/codegen/Block.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "runtime/schema/device_code.h"
 
 namespace izhc::cuda {
@@ -167,9 +168,29 @@ Value Block::loadCoherent(Value pointer) {
   return assembly(k, k.i32(), "ld.relaxed.gpu.global.b32 $0, [$1];", "=r,l,~{memory}", {pointer});
 }
 
+// Such loads have no vectors: one after the other, all on their way at once.
+Block::Values Block::loadCoherent(Value pointer, int64_t words) {
+  Values all;
+  for (int64_t i = 0; i < words; ++i)
+    all.push_back(loadCoherent(k.at(pointer, 4 * i)));
+  return all;
+}
+
 Value Block::countUp(Value pointer) {
   return assembly(k, k.i32(), "atom.add.acq_rel.gpu.global.u32 $0, [$1], 1;", "=r,l,~{memory}",
                   {pointer});
+}
+
+Block::Values Block::ifElse(Value condition, llvm::ArrayRef<Value> otherwise,
+                            llvm::function_ref<Values()> compute) {
+  auto branch = scf::IfOp::create(k.builder, k.loc, TypeRange(ValueRange(otherwise)), condition,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(k.builder);
+  k.builder.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(k.builder, k.loc, compute());
+  k.builder.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(k.builder, k.loc, otherwise);
+  return Values(branch.getResults().begin(), branch.getResults().end());
 }
 
 void Block::barrier() { call("llvm.nvvm.barrier.cta.sync.aligned.all", {k.constInt(k.i32(), 0)}); }

@@ -67,6 +67,7 @@ struct Block : KernelFrameBase {
   // 32 bits of what blocks that run beside this one may have written, seen by this
   // thread or by one that it has met since.
   Value loadCoherent(Value pointer);
+  Values loadCoherent(Value pointer, int64_t words);
   // Adds 1 to the i32 at `pointer` and gives what was there. What the threads that
   // this one has met had written is then seen by whoever counts later, and by those
   // that it meets.
@@ -101,6 +102,10 @@ struct Block : KernelFrameBase {
   void copyBulk(Value to, Value from, Value bytes, Value gate);
   // Waits for the end of a round, whose number is odd or even as `parity` (i32).
   void awaitGate(Value gate, Value parity);
+
+  // What `compute` gives where `condition` holds, else `otherwise`, of the same types.
+  Values ifElse(Value condition, llvm::ArrayRef<Value> otherwise,
+                llvm::function_ref<Values()> compute);
 
   // Waits for all threads of the block (or warp); what they wrote is then seen.
   void barrier();

@@ -2,7 +2,9 @@
 // weight rows, which lie in one matrix, and a tile of the step's rows.
 
 #include "targets/cuda/codegen/Forms.h"
+#include "targets/cuda/codegen/AttentionCore.h"
 #include "targets/cuda/codegen/AttentionTile.h"
+#include "targets/cuda/codegen/AttentionWarps.h"
 #include "targets/cuda/codegen/Epilogue.h"
 #include "targets/cuda/codegen/HeadFinish.h"
 #include "targets/cuda/codegen/ProductTile.h"
@@ -321,9 +323,13 @@ Forms formsOf(pack::MatmulHeadsOp op) {
 }
 
 Forms formsOf(pack::AttentionOp op) {
+  int64_t heads = cast<pack::KvType>(op.getCache().getType()).getHeads();
+  if (AttentionCore::takes(op))
+    return {Form{attention_warps::kThreads, attention_warps::kTogether,
+                 heads * attention_warps::batches(op), 1, kLeastTileRows, izh::schema::kTileRows,
+                 [op](Block &block) { return attention_warps::emit(block, op); }}};
   if (!AttentionTile::takes(op))
     return {};
-  int64_t heads = cast<pack::KvType>(op.getCache().getType()).getHeads();
   return {Form{AttentionTile::kThreads, AttentionTile::kTogether,
                heads * AttentionTile::batches(op), 1, kLeastTileRows, izh::schema::kTileRows,
                [op](Block &block) { return AttentionTile::emit(block, op); }}};

@@ -114,26 +114,6 @@ struct Function {
 
 constexpr FloatAbilities kFloats = {/*fma=*/true, /*convertsHalf=*/true};
 
-// A function with the arguments of `kernel`, that is no kernel yet; `body`
-// writes what its blocks of `threads` threads do.
-LogicalResult makeFunction(plan::KernelOp kernel, llvm::StringRef name, int64_t threads,
-                           bool overlaps, llvm::function_ref<LogicalResult(Block &)> body) {
-  Function function(name, kernel);
-  KernelBuilder k(function.builder, kernel.getLoc(), kFloats);
-  Block block(function.frame(k, 0, kernel), threads, overlaps);
-  block.params = function.params;
-  if (failed(body(block)))
-    return failure();
-  function.finish();
-  return success();
-}
-
-std::string formName(llvm::StringRef kernel, size_t number) {
-  return (kernel + "_rows" + llvm::Twine(number)).str();
-}
-
-std::string thenName(llvm::StringRef form) { return (form + "_then").str(); }
-
 // LLVM's attributes of a function: the only place that stays with it on all the
 // way to the artifact.
 constexpr llvm::StringLiteral kThreads = "nvvm.reqntid", kBlocksAtOnce = "nvvm.minctasm";
@@ -143,6 +123,30 @@ constexpr llvm::StringLiteral kGroups = "izh-groups", kRowsEach = "izh-rows-each
                               kRowScratch = "izh-row-scratch", kShared = "izh-shared";
 using Numbers = SmallVector<std::pair<llvm::StringRef, int64_t>, 8>;
 using NumbersOf = llvm::StringMap<Numbers>;
+
+// A function with the arguments of `kernel`, that is no kernel yet; `body`
+// writes what its blocks of `threads` threads do. What a launch has to bring goes to
+// `numbers`.
+LogicalResult makeFunction(plan::KernelOp kernel, llvm::StringRef name, int64_t threads,
+                           bool overlaps, Numbers &numbers,
+                           llvm::function_ref<LogicalResult(Block &)> body) {
+  Function function(name, kernel);
+  KernelBuilder k(function.builder, kernel.getLoc(), kFloats);
+  Block block(function.frame(k, 0, kernel), threads, overlaps);
+  block.params = function.params;
+  if (failed(body(block)))
+    return failure();
+  function.finish();
+  if (block.launchBytes)
+    numbers.emplace_back(kShared, block.launchBytes);
+  return success();
+}
+
+std::string formName(llvm::StringRef kernel, size_t number) {
+  return (kernel + "_rows" + llvm::Twine(number)).str();
+}
+
+std::string thenName(llvm::StringRef form) { return (form + "_then").str(); }
 
 // Makes the functions of a kernel; their attributes go to `all`.
 LogicalResult makeFunctions(plan::KernelOp kernel, bool overlaps, NumbersOf &all) {
@@ -159,7 +163,7 @@ LogicalResult makeFunctions(plan::KernelOp kernel, bool overlaps, NumbersOf &all
   std::string name = kernel.getSymName().str();
   int64_t threads = threadsOf(&ops.front());
   all[name] = {{kThreads, threads}};
-  if (failed(makeFunction(kernel, name, threads, overlaps, emitAll)))
+  if (failed(makeFunction(kernel, name, threads, overlaps, all[name], emitAll)))
     return failure();
   if (!llvm::hasSingleElement(ops))
     return success();
@@ -171,7 +175,7 @@ LogicalResult makeFunctions(plan::KernelOp kernel, bool overlaps, NumbersOf &all
                    {kRowScratch, form.scratchOfRow}, {kThenThreads, form.thenThreads},
                    {kThenUnits, form.thenUnits}};
     auto make = [&](llvm::StringRef name, int64_t threads, auto &body) {
-      return makeFunction(kernel, name, threads, overlaps, [&](Block &block) {
+      return makeFunction(kernel, name, threads, overlaps, all[name], [&](Block &block) {
         block.prepare();
         return body(block);
       });
@@ -427,7 +431,7 @@ FailureOr<CodeBlob> packCode(ModuleOp module, llvm::StringRef text, ArrayRef<std
     for (size_t i = 1; i < functions.size(); ++i) {
       auto number = [&](llvm::StringRef name) { return numberOf(functions[i], name); };
       section.record(DeviceForm{names[i], number(kThreads), number(kGroups), number(kRowsEach),
-                                number(kLeastRows), number(kRows), thenNames[i],
+                                number(kLeastRows), number(kRows), number(kShared), thenNames[i],
                                 number(kThenThreads), number(kThenUnits)});
       code.row_scratch_bytes = std::max<uint64_t>(code.row_scratch_bytes, number(kRowScratch));
     }

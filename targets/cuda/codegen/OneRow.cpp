@@ -155,21 +155,18 @@ private:
     if (isa<pack::MergeOp>(list[before].op) && forms[before].skipped && before)
       --before;
     auto matmul = dyn_cast<pack::MatmulOp>(list[before].op);
-    auto attention = dyn_cast<pack::AttentionOp>(list[before].op);
-    bool can =
-        matmul ? canLeaveRecord(matmul) : attention && attention_row::canLeaveRecord(attention);
+    bool can = matmul && canLeaveRecord(matmul);
     OneRowForm &form = forms[before];
     if (!form.hasKernel || !can || rowSetOf(list[before].op) != quantize.getRowSet())
       return false;
-    Value into = matmul ? matmul.getInto() : attention.getInto();
-    auto record = list[number].range(quantize.getInto()), stored = list[before].range(into);
+    auto record = list[number].range(quantize.getInto());
+    auto stored = list[before].range(matmul.getInto());
     if (!record || !stored || stored != list[number].range(quantize.getInput()) ||
         reads(before, *record) || (form.prologue >= 0 && reads(form.prologue, *record)))
       return false;
     form.leaves = int64_t(number);
     form.recordOffset = record->begin - stored->begin;
-    if (matmul)
-      form.units /= 2;
+    form.units /= 2;
     return true;
   }
 

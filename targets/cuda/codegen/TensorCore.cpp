@@ -36,4 +36,36 @@ KernelBuilder::Values multiplyBytes(KernelBuilder &k, int64_t depth, ArrayRef<Va
       k.i32(), 4, operands);
 }
 
+KernelBuilder::Values multiplyHalves(KernelBuilder &k, ArrayRef<Value> a, ArrayRef<Value> b,
+                                     ArrayRef<Value> c) {
+  Type pair = k.vec(2, k.builder.getF16Type());
+  SmallVector<Value> operands;
+  for (ArrayRef<Value> words : {a, b})
+    for (Value word : words)
+      operands.push_back(LLVM::BitcastOp::create(k.builder, k.loc, pair, word));
+  operands.append(c.begin(), c.end());
+  return callMany(k, "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", k.f32(), 4, operands);
+}
+
+Value packHalves(KernelBuilder &k, Value low, Value high) {
+  Type pair = k.vec(2, k.builder.getF16Type());
+  Value halves = LLVM::CallIntrinsicOp::create(k.builder, k.loc, pair,
+                                               k.builder.getStringAttr("llvm.nvvm.ff2f16x2.rn"),
+                                               ValueRange{high, low})
+                     .getResult(0);
+  return LLVM::BitcastOp::create(k.builder, k.loc, k.i32(), halves);
+}
+
+std::pair<Value, Value> unpackHalves(KernelBuilder &k, Value word) {
+  return {k.halfToFloat(k.truncate(word, k.i16())),
+          k.halfToFloat(k.truncate(k.shrU(word, 16), k.i16()))};
+}
+
+Value exp2Fast(KernelBuilder &k, Value x) {
+  return LLVM::CallIntrinsicOp::create(k.builder, k.loc, k.f32(),
+                                       k.builder.getStringAttr("llvm.nvvm.ex2.approx.ftz.f"),
+                                       ValueRange{x})
+      .getResult(0);
+}
+
 } // namespace izhc::cuda

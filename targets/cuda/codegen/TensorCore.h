@@ -19,6 +19,19 @@ KernelBuilder::Values loadMatrices(KernelBuilder &k, mlir::Value address);
 KernelBuilder::Values multiplyBytes(KernelBuilder &k, int64_t depth, llvm::ArrayRef<mlir::Value> a,
                                     llvm::ArrayRef<mlir::Value> b, llvm::ArrayRef<mlir::Value> c);
 
+// c + a * b of float16, in float32: a 16 x 16, b 16 x 8. A word has two neighbours
+// of a row of a, or of a column of b. a: of lane l, columns 2 * (l % 4) of row l / 4,
+// then of row l / 4 + 8, then both of columns 8 further. b: rows 2 * (l % 4) of column
+// l / 4, then rows 8 further. c and the result: as of multiplyBytes.
+KernelBuilder::Values multiplyHalves(KernelBuilder &k, llvm::ArrayRef<mlir::Value> a,
+                                     llvm::ArrayRef<mlir::Value> b, llvm::ArrayRef<mlir::Value> c);
+// Two floats rounded to float16, `low` in the lower half of the word; and back.
+mlir::Value packHalves(KernelBuilder &k, mlir::Value low, mlir::Value high);
+std::pair<mlir::Value, mlir::Value> unpackHalves(KernelBuilder &k, mlir::Value word);
+
+// 2^x, with an error of two units in the last place.
+mlir::Value exp2Fast(KernelBuilder &k, mlir::Value x);
+
 // kFloats + n for an integer |n| < 2^22 is the float whose bits are those of
 // kFloats plus n: sums of products that begin with kFloatBits need no conversion.
 // A weight's factor w has at most 19 significant bits (a float16's times those

@@ -158,6 +158,27 @@ TEST_F(DeviceTest, RunsKernelsAtOnceOrAsRecorded) {
   device_unload(device, code);
 }
 
+// What a kernel declares counts as well: without leave, both may be 48 KiB.
+TEST_F(DeviceTest, LetsLaunchesBringMemoryBesideTheKernelsOwn) {
+  open();
+  std::string text = kText;
+  text.insert(text.find("\t.reg .b32"), "\t.shared .align 16 .b8 own[20480];\n");
+  DeviceCode* code = nullptr;
+  ASSERT_EQ(device_load(device, text.c_str(), "bump.izh", &code, &error), IZH_OK) << error.message;
+  DeviceAddress words = 0;
+  ASSERT_EQ(device_alloc(device, 16, "words", &words, &error), IZH_OK);
+  uint64_t first = words, second = 0;
+  void* arguments[] = {&first, &second};
+  for (uint32_t bytes : {uint32_t{16} << 10, uint32_t{40} << 10, uint32_t{100} << 10}) {
+    DeviceFunction* function = nullptr;
+    ASSERT_EQ(device_find(device, code, "bump", bytes, &function, &error), IZH_OK);
+    EXPECT_EQ(device_launch(device, function, 1, 1, bytes, false, arguments, &error), IZH_OK)
+        << bytes << ": " << error.message;
+  }
+  device_free(device, words);
+  device_unload(device, code);
+}
+
 TEST_F(DeviceTest, TellsWhatTheDriverSaysOfCodeAndKernels) {
   open();
   DeviceCode* code = nullptr;
