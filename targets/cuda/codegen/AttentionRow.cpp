@@ -6,9 +6,7 @@
 #include "targets/cuda/codegen/AttentionRow.h"
 #include "targets/cuda/codegen/AttentionCore.h"
 #include "targets/cuda/codegen/AttentionSums.h"
-#include "targets/cuda/codegen/HeadFinish.h"
-#include "targets/cuda/codegen/PairProducts.h"
-#include "targets/cuda/codegen/TensorCore.h"
+#include "targets/cuda/codegen/RowHeads.h"
 #include <optional>
 
 namespace izhc::cuda {
@@ -43,14 +41,9 @@ public:
     values = block.launchMemory(2 * kSpan * valueDim);
     if (!block.heads)
       return;
-    // In the place of sums, which come after them.
-    raw = dim <= valueDim ? sums : block.shared(4 * most * dim);
-    newKey = block.shared(4 * dim);
-    newValue = block.shared(4 * valueDim);
-    newWords = block.shared(2 * dim);
-    queryFinish.emplace(*block.headsBlock, block.heads);
-    keyFinish.emplace(*block.headsBlock, block.heads);
-    valueFinish.emplace(*block.headsBlock, block.heads);
+    // Queries take the place of sums, which come after them.
+    Value raw = dim <= valueDim ? sums : block.shared(4 * most * dim);
+    heads.emplace(block, block.heads, most, raw);
   }
 
   void emit() {
@@ -80,20 +73,15 @@ private:
   // A step's only row.
   void emitOnly() {
     setKeys();
-    if (block.heads) {
-      queryFinish->fetchWeights(0);
-      keyFinish->fetchWeights(1);
-      Value at = block.headsBlock->address(block.heads.getSlots());
-      slot = k.extendS(block.fetch(at, 1)[0], k.i64());
-    }
+    if (heads)
+      heads->fetch();
     // More than 16 heads are several batches, of which the first has its keys early.
     Loaded early = load(firstSpan);
     block.prepare();
     auto batch = [&](const Loaded *loaded) {
-      if (block.heads)
-        finishHeads(/*withNew=*/loaded != nullptr);
-      else
-        stageQueries();
+      stageQueries();
+      if (heads && loaded)
+        heads->finishNew(kvHead, k.equal(endSpan, spanAfter(k, k.add(position, 1))));
       SmallVector<Sums> all = sumSpans(loaded);
       k.ifThenElse(k.less(place, k.constI64(0)), [&] { finish(all); }, [&] { leave(all); });
     };
@@ -104,8 +92,8 @@ private:
       batch(nullptr);
     }
     k.ifThen(k.lessEqual(k.constI64(0), place), [&] { mergeLast(); });
-    if (block.heads)
-      storeNew();
+    if (heads)
+      heads->storeNew();
   }
 
   // ---- Tiles
@@ -165,98 +153,27 @@ private:
 
   // A warp each, from where they are.
   void stageQueries() {
+    if (heads)
+      return heads->finishQueries([&](Value number) { return placeOf(number).second; },
+                                  [&](Value number, Value values) { stageOne(number, values); });
     for (int64_t query = 0; query < most; query += kWarps) {
       Value number = k.add(block.warp, query);
       auto [row, head] = placeOf(number);
       Value index = k.add(k.mul(k.add(firstRow, row), op.getHeads()), head);
-      stageQuery(number, k.at(block.address(op.getQueries()), k.mul(index, 4 * dim)));
-    }
-  }
-
-  void stageQuery(Value number, Value from) {
-    auto stageIt = [&] {
-      Value inverse = core.stageQuery(stage, number, [&](Value i) {
-        Value pair = k.load(k.vec(2, k.f32()), k.at(from, k.mul(i, 8)), 8);
-        return std::pair(k.extract(pair, 0), k.extract(pair, 1));
-      });
-      k.ifThen(k.equal(block.lane, k.constI64(0)),
-               [&] { storeFloat(k, inverse, inverses, number); });
-    };
-    if (most % kWarps == 0)
-      stageIt();
-    else
-      k.ifThen(k.less(number, k.constI64(most)), stageIt);
-  }
-
-  // The block's queries, a warp each, and where the block has the newest key this and its
-  // value.
-  void finishHeads(bool withNew) {
-    Value none = k.constI64(0);
-    for (int64_t query = 0; query < most; query += kWarps) {
-      Value number = k.add(block.warp, query);
-      auto finishOne = [&] {
-        auto head = placeOf(number).second;
-        Value into = k.at(raw, k.mul(number, 4 * dim));
-        loadHead(*queryFinish, 0, head, block.headsBlock->address(block.heads.getQueries()), into);
-        queryFinish->transform(0, head, none, into);
-        block.syncWarp();
-        stageQuery(number, into);
-      };
+      Value from = k.at(block.address(op.getQueries()), k.mul(index, 4 * dim));
       if (query + kWarps <= most)
-        finishOne();
+        stageOne(number, from);
       else
-        k.ifThen(k.less(number, k.constI64(most)), finishOne);
+        k.ifThen(k.less(number, k.constI64(most)), [&] { stageOne(number, from); });
     }
-    if (!withNew)
-      return;
-    Value keys = k.at(block.scratch, kRawHeads);
-    Value values = k.at(keys, 4 * dim * cache.type.getHeads());
-    hasNew = k.equal(endSpan, spanAfter(k, k.add(position, 1)));
-    k.ifThen(k.andBits(hasNew, isWarp(1)), [&] {
-      loadHead(*keyFinish, 1, kvHead, keys, newKey);
-      keyFinish->transform(1, kvHead, none, newKey);
-      // As pages have it.
-      block.forLanes(dim / 2, [&](Value i) {
-        Value pair = k.load(k.vec(2, k.f32()), k.at(newKey, k.mul(i, 8)), 8);
-        Value word = packHalves(k, k.extract(pair, 0), k.extract(pair, 1));
-        k.store(word, k.at(newWords, k.mul(i, 4)), 4);
-      });
+  }
+
+  void stageOne(Value number, Value from) {
+    Value inverse = core.stageQuery(stage, number, [&](Value i) {
+      Value pair = k.load(k.vec(2, k.f32()), k.at(from, k.mul(i, 8)), 8);
+      return std::pair(k.extract(pair, 0), k.extract(pair, 1));
     });
-    k.ifThen(k.andBits(hasNew, isWarp(2)), [&] {
-      loadHead(*valueFinish, 2, kvHead, values, newValue);
-      valueFinish->transform(2, kvHead, none, newValue);
-    });
-  }
-
-  // The warp that has the key (1) or value (2) that is new: one that has few queries.
-  Value isWarp(int64_t matrix) {
-    return k.equal(block.warp, k.constI64((most + matrix - 1) % kWarps));
-  }
-
-  // Head `number` of those at `from`, to shared memory, and what finishing it needs:
-  // all is on its way before any of it is used.
-  void loadHead(HeadFinish &finisher, size_t matrix, Value number, Value from, Value into) {
-    Value row = k.at(from, k.mul(number, 4 * dim));
-    Values values;
-    for (int64_t i = 0; i < dim; i += kWarp)
-      values.push_back(loadFloat(k, row, k.min(k.add(block.lane, i), k.constI64(dim - 1))));
-    finisher.loadRow(matrix);
-    for (auto [turn, value] : llvm::enumerate(values)) {
-      Value i = k.add(block.lane, int64_t(turn) * kWarp);
-      k.ifThen(k.less(i, k.constI64(dim)), [&] { storeFloat(k, value, into, i); });
-    }
-    block.syncWarp();
-  }
-
-  // The newest key and value go to the cache, where later steps find them.
-  void storeNew() {
-    auto store = [&](size_t matrix, Value values) {
-      k.ifThen(k.andBits(hasNew, isWarp(int64_t(matrix))), [&] {
-        cache.store(/*isKey=*/matrix == 1, block.address(op.getCache()), kvHead, slot, values);
-      });
-    };
-    store(1, newKey);
-    store(2, newValue);
+    k.ifThen(k.equal(block.lane, k.constI64(0)), [&] { storeFloat(k, inverse, inverses, number); });
   }
 
   // ---- Keys and values
@@ -368,8 +285,8 @@ private:
   // The lane's word of the newest key, of those from `row` on.
   Value newKeyWord(int64_t row) {
     Value number = k.add(core.fourth, row);
-    if (block.heads)
-      return k.load(k.i32(), k.at(newWords, k.mul(number, 4)), 4);
+    if (heads)
+      return heads->keyWord(number);
     Value in = k.rem(position, cache.layout.page);
     return block.loadCoherent(cache.keyWords(pageOf(position), kvHead, in, k.mul(number, 2)));
   }
@@ -416,13 +333,13 @@ private:
   Value newValueWords(Value words, Value column, Value even) {
     Value isLow = k.equal(even, position);
     for (int64_t i = 0; i < 4; ++i) {
-      if (!block.heads) {
+      if (!heads) {
         Value in = k.rem(even, cache.layout.page);
         Value from = cache.valueWords(pageOf(position), kvHead, in, k.add(column, i));
         words = k.insert(block.loadCoherent(from), words, i);
         continue;
       }
-      Value fresh = k.extendU(k.floatToHalf(loadFloat(k, newValue, k.add(column, i))), k.i32());
+      Value fresh = heads->valueHalf(k.add(column, i));
       Value old = k.extract(words, i);
       Value second = k.orBits(k.andBits(old, 0xFFFF), k.shl(fresh, 16));
       words = k.insert(k.select(isLow, fresh, second), words, i);
@@ -436,10 +353,10 @@ private:
   // first of these.
   void sumSpan(Value span, Loaded loaded) {
     Value start = k.mul(span, kSpan);
-    if (block.oneRow && !block.heads)
+    if (block.oneRow && !heads)
       putNewKey(span, loaded);
     block.barrier();
-    if (block.heads)
+    if (heads)
       putNewKey(span, loaded);
     Values scores = scoresOf(start, loaded);
     leaveMaxima(scores);
@@ -772,9 +689,7 @@ private:
   // each group's factors, the span's maxima and sums of weights.
   Value stage, inverses, maxima, factors, lasts, arrivals;
   Value weights, sums, values;
-  // With Block::heads: products of queries, and of the newest key, and where it goes.
-  Value raw, newKey, newValue, newWords, slot, hasNew;
-  std::optional<HeadFinish> queryFinish, keyFinish, valueFinish;
+  std::optional<RowHeads> heads; // with Block::heads
   Value kvHead, firstRow, pairs, position, pages, firstPair;
   Value partFirst, partEnd, place; // null without parts
   Value firstSpan, endSpan, begin, last;

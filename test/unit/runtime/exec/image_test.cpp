@@ -75,7 +75,7 @@ void expectHeaderRefused(std::function<void(schema::Header*)> change, const char
 
 TEST(ImageTest, SaysWhichVersionIsNeeded) {
   expectHeaderRefused([](auto* header) { header->least_runtime = 20304; },
-                      "needs runtime 2.3.4 or newer, but this is 0.1.3: update izh-rt");
+                      "needs runtime 2.3.4 or newer, but this is 0.1.4: update izh-rt");
   expectHeaderRefused([](auto* header) { header->format_major = 2; }, "update izh-rt");
   expectHeaderRefused([](auto* header) { header->format_major = 0; }, "compile the model again");
 }
