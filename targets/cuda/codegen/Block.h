@@ -51,6 +51,8 @@ struct Block : KernelFrameBase {
   // type (null: they leave none), and where it is from there.
   pack::ActType recordType;
   int64_t recordOffset = 0;
+  // Of experts in a step of one row: the record of the first pair is that of all.
+  bool sharesRecord = false;
   // Of attention in a step of one row: the `matmul_heads` before it, whose products
   // are as they are multiplied (PairProducts.h), and what finds its operands; null:
   // it is done.

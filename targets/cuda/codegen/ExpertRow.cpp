@@ -83,6 +83,8 @@ template <typename Op> struct Chosen {
   // The record of the expert's pair.
   Value record() {
     auto act = cast<pack::ActType>(op.getAct().getType());
+    if (block.sharesRecord)
+      return block.address(op.getAct());
     return k.at(block.address(op.getAct()), k.mul(rank, pack::ActLayout(act).stride));
   }
 

@@ -272,7 +272,9 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
       block.barrier();
     };
   }
-  if (form.readsLeft)
+  if (form.readsLeft && isa<pack::ExpertGateOp>(opOf(kernel)))
+    block.sharesRecord = true;
+  else if (form.readsLeft)
     copyRecord(block, kernel);
   if (form.isRaw)
     emitRawHeads(block, cast<pack::MatmulHeadsOp>(opOf(kernel)));

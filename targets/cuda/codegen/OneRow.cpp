@@ -6,6 +6,7 @@
 #include "dialects/pack/ActLayout.h"
 #include "targets/cuda/codegen/AttentionRow.h"
 #include "targets/cuda/codegen/ExpertRow.h"
+#include "targets/cuda/codegen/FloatRow.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/PairProducts.h"
 
@@ -51,10 +52,15 @@ struct Dispatch {
   unsigned bindings() const { return dispatch.getOffsets().size(); }
 };
 
+OneRowShape shapeOf(pack::MatmulOp op, bool streams) {
+  OneRowShape shape = oneRowShape(op, streams);
+  return shape.units ? shape : float_row::shape(op);
+}
+
 // The activations that a product for one row would read; null for other ops.
 Value activationsOf(Operation *op) {
-  if (auto matmul = dyn_cast<pack::MatmulOp>(op); matmul && oneRowShape(matmul, false).units)
-    return matmul.getAct();
+  if (auto matmul = dyn_cast<pack::MatmulOp>(op))
+    return shapeOf(matmul, /*streams=*/false).units ? matmul.getAct() : Value();
   if (auto heads = dyn_cast<pack::MatmulHeadsOp>(op); heads && isPaired(heads))
     return heads.getAct();
   return {};
@@ -63,6 +69,10 @@ Value activationsOf(Operation *op) {
 pack::RowSet rowSetOf(Operation *op) {
   auto set = op->getAttrOfType<pack::RowSetAttr>("row_set");
   return set ? set.getValue() : pack::RowSet::Tokens;
+}
+
+bool isRouted(pack::QuantizeOp op) {
+  return op.getIndices() && isa<pack::RoutesType>(op.getIndices().getType());
 }
 
 Value destinationOf(Operation *op) {
@@ -124,14 +134,15 @@ private:
 
   OneRowShape shapeOf(const Dispatch &one) const {
     if (auto matmul = dyn_cast<pack::MatmulOp>(one.op))
-      return oneRowShape(matmul, streams);
+      return cuda::shapeOf(matmul, streams);
     return {int64_t(one.dispatch.getUnits()), threadsOf(one.op)};
   }
 
   void fuse(size_t number, pack::QuantizeOp quantize) {
     auto type = cast<pack::ActType>(quantize.getInto().getType());
-    bool routed = quantize.getIndices() && isa<pack::RoutesType>(quantize.getIndices().getType());
-    if (quantize.getPerToken() != 1 || routed || pack::ActLayout(type).stride > kMostRecordBytes)
+    if (isRouted(quantize))
+      return leaveForExperts(number, quantize);
+    if (quantize.getPerToken() != 1 || pack::ActLayout(type).stride > kMostRecordBytes)
       return;
     auto readers = readersOf(number, quantize);
     if (!readers || readers->empty())
@@ -168,6 +179,52 @@ private:
     form.recordOffset = record->begin - stored->begin;
     form.units /= 2;
     return true;
+  }
+
+  // Lets the ratings of experts leave the record that these read, which all pairs of a row
+  // share, if the two are of one row, normalized alike.
+  void leaveForExperts(size_t number, pack::QuantizeOp quantize) {
+    if (number < 2 || !isa<pack::RouteOp>(list[number - 1].op))
+      return;
+    OneRowForm &form = forms[number - 2];
+    auto matmul = dyn_cast<pack::MatmulOp>(list[number - 2].op);
+    if (!matmul || !float_row::shape(matmul).units || form.prologue < 0 ||
+        rowSetOf(matmul) != quantize.getRowSet())
+      return;
+    const Dispatch &made = list[form.prologue], &one = list[number], &routes = list[number - 1];
+    auto before = cast<pack::QuantizeOp>(made.op);
+    Value norm = quantize.getNorm(), normBefore = before.getNorm();
+    if (before.getIndices() || made.binding(before.getInput()) != one.binding(quantize.getInput()) ||
+        !norm != !normBefore || (norm && made.binding(normBefore) != one.binding(norm)) ||
+        before.getEps() != quantize.getEps())
+      return;
+    auto all = one.range(quantize.getInto()), stored = list[number - 2].range(matmul.getInto());
+    auto input = one.range(quantize.getInput());
+    auto table = routes.range(cast<pack::RouteOp>(routes.op).getInto());
+    if (!all || !stored || !input || !table || table->overlaps(*input) || stored->overlaps(*input))
+      return;
+    auto type = cast<pack::ActType>(quantize.getInto().getType());
+    Range record = {all->begin, all->begin + pack::ActLayout(type).stride};
+    if (reads(number - 2, record) || reads(form.prologue, record) || reads(number - 1, record))
+      return;
+    SmallVector<size_t> readers;
+    for (size_t i = number + 1; i < list.size(); ++i) {
+      Touch touch = touchOf(list[i], *all, type);
+      if (touch == Touch::Ends)
+        break;
+      if (touch == Touch::None)
+        continue;
+      auto gate = dyn_cast<pack::ExpertGateOp>(list[i].op);
+      if (!gate || !forms[i].hasKernel || list[i].range(gate.getAct()) != all)
+        return;
+      readers.push_back(i);
+    }
+    for (size_t reader : readers)
+      forms[reader].readsLeft = true;
+    form.leaves = int64_t(number);
+    form.recordOffset = record.begin - stored->begin;
+    form.units += 1;
+    forms[number] = {.skipped = true, .rows = quantize.getRowSet()};
   }
 
   // Whether something that a dispatch reads or writes lies where `range` does. Records

@@ -2,6 +2,7 @@
 // one tile of 16 rows a block.
 
 #include "targets/cuda/codegen/Epilogue.h"
+#include "targets/cuda/codegen/FloatRow.h"
 #include "targets/cuda/codegen/Forms.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/PairProducts.h"
@@ -121,6 +122,8 @@ LogicalResult emitMatmul(Block &block, pack::MatmulOp op) {
     emitPairedMatmul(block, op);
     return success();
   }
+  if (block.oneRow)
+    return float_row::emit(block, op);
   block.prepare();
   MatmulEmitter emitter(block, op);
   if (failed(emitter.init()))

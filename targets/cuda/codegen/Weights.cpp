@@ -31,6 +31,28 @@ Value Weights::floatWeight(Value tile, Value row, Value index) const {
   return k.bitcast(k.shl(k.extendU(bits, k.i32()), 16), k.f32());
 }
 
+bool Weights::hasFloats(pack::WeightType type) {
+  const FormatSpec *format = findFormat(type.getFormat().getValue());
+  return format && format->kind != ElementKind::Quantized;
+}
+
+// Neighbouring rows of two bytes share a word.
+Value Weights::fetchFloat(Value tile, Value row, Value index) const {
+  int64_t bytes = layout.unitBytes / PackedLayout::kTileRows;
+  Value inColumn = k.mul(k.div(k.mul(row, bytes), 4), 4);
+  return block.fetch(k.at(tile, k.add(k.mul(index, layout.unitBytes), inColumn)), 1)[0];
+}
+
+Value Weights::floatIn(Value bits, Value row) const {
+  if (format.kind == ElementKind::F32)
+    return k.bitcast(bits, k.f32());
+  Value isSecond = k.equal(k.rem(row, 2), k.constI64(1));
+  Value half = k.select(isSecond, k.shrU(bits, 16), bits);
+  if (format.kind == ElementKind::F16)
+    return k.halfToFloat(k.truncate(half, k.i16()));
+  return k.bitcast(k.shl(half, 16), k.f32());
+}
+
 // A float16 of the head; those of the unit's second block lie elsewhere.
 Value Weights::half(const Run &run, int64_t first, int64_t second) const {
   Value blockNumber = k.div(run.inUnit, format.blockWeights);

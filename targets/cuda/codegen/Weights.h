@@ -47,6 +47,12 @@ public:
   void decode(Value tile, Value row, Value index,
               llvm::function_ref<void(Value i, Value weight)> body) const;
 
+  // Of float weights: 32 bits that hold that of row `row` and column `index`, loaded as
+  // Block::fetch does; and the weight that such bits hold of the row.
+  Value fetchFloat(Value tile, Value row, Value index) const;
+  Value floatIn(Value bits, Value row) const;
+  static bool hasFloats(pack::WeightType type);
+
   // A run as signed bytes, four codes a word, the zero point subtracted, and w
   // and m of Spans.h; m is null without minima. Bytes may be a power of two times
   // the codes, and w as much smaller.
