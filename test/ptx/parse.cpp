@@ -72,6 +72,7 @@ const std::map<std::string, Op, std::less<>> kOps = {{"mov", Op::Mov},
                                                      {"prmt", Op::Permute},
                                                      {"bfe", Op::BitField},
                                                      {"shfl", Op::Shuffle},
+                                                     {"redux", Op::ReduceMax},
                                                      {"bar", Op::Barrier},
                                                      {"barrier", Op::Barrier},
                                                      {"bra", Op::Branch},
@@ -386,6 +387,8 @@ private:
         one->op = Op::Nop;
       } else if (one->op == Op::AwaitGrid && word == "wait") {
         kernel_.overlaps = true;
+      } else if (one->op == Op::ReduceMax && (word == "max" || word == "min")) {
+        one->op = word == "max" ? Op::ReduceMax : Op::ReduceMin;
       } else if (word == "warp") {
         warp = true;
       } else if (word == "param") {

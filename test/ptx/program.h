@@ -52,6 +52,8 @@ enum class Op : uint8_t {
   Permute,
   BitField,
   Shuffle,
+  ReduceMax,
+  ReduceMin,
   LoadMatrices,
   MultiplyMatrices,
   WarpBarrier,

@@ -111,6 +111,13 @@ private:
     if (one.op == Op::Shuffle)
       for (size_t i = first; i < end; ++i)
         values[i - first] = threads_[i].slots[one.a[0]];
+    uint64_t reduced = one.op == Op::ReduceMin ? UINT32_MAX : 0;
+    if (one.op == Op::ReduceMax || one.op == Op::ReduceMin)
+      for (size_t i = first; i < end; ++i)
+        if (threads_[i].state != State::Done) {
+          const uint64_t value = threads_[i].slots[one.a[0]];
+          reduced = one.op == Op::ReduceMax ? std::max(reduced, value) : std::min(reduced, value);
+        }
     if (one.op == Op::LoadMatrices && !load_matrices(&threads_[first], one))
       return false;
     if (one.op == Op::MultiplyMatrices)
@@ -124,6 +131,8 @@ private:
       }
       if (one.op == Op::Shuffle)
         thread.slots[one.to[0]] = values[((i - first) ^ thread.slots[one.a[1]]) & 31];
+      if (one.op == Op::ReduceMax || one.op == Op::ReduceMin)
+        thread.slots[one.to[0]] = reduced;
       thread.state = State::Ready;
       ++thread.at;
     }
@@ -316,6 +325,8 @@ private:
         thread.state = State::Done;
         return true;
       case Op::Shuffle:
+      case Op::ReduceMax:
+      case Op::ReduceMin:
       case Op::LoadMatrices:
       case Op::MultiplyMatrices:
       case Op::WarpBarrier:

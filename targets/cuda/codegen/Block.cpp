@@ -232,6 +232,13 @@ Value Block::warpMax(Value value) {
   return value;
 }
 
+Value Block::warpMaxUnsigned(Value value) {
+  return call(k.i32(), "llvm.nvvm.redux.sync.umax", {value, k.constInt(k.i32(), -1)});
+}
+Value Block::warpMinUnsigned(Value value) {
+  return call(k.i32(), "llvm.nvvm.redux.sync.umin", {value, k.constInt(k.i32(), -1)});
+}
+
 Value Block::blockSum(Value value) {
   value = warpSum(value);
   if (warps() == 1)

@@ -51,8 +51,10 @@ struct Block : KernelFrameBase {
   // type (null: they leave none), and where it is from there.
   pack::ActType recordType;
   int64_t recordOffset = 0;
-  // Of experts in a step of one row: the record of the first pair is that of all.
+  // Of experts in a step of one row: the record is where the operand is, whichever the pair.
   bool sharesRecord = false;
+  // Of these: leaves the record of pair `number` there, with a barrier; null: it is there.
+  std::function<void(Value number)> makeRecord;
   // Of attention in a step of one row: the `matmul_heads` before it, whose products
   // are as they are multiplied (PairProducts.h), and what finds its operands; null:
   // it is done.
@@ -124,6 +126,9 @@ struct Block : KernelFrameBase {
   // Of all lanes, in every lane and in an order that depends on nothing.
   Value warpSum(Value value);
   Value warpMax(Value value);
+  // The same of i32 without signs, by one instruction.
+  Value warpMaxUnsigned(Value value);
+  Value warpMinUnsigned(Value value);
   // Of all threads; with barriers, so all threads have to call it.
   Value blockSum(Value value);
 

@@ -93,6 +93,8 @@ template <typename Op> struct Chosen {
   }
 
   PairBatch compute(PairBatch::TileAt tileAt, Value count) {
+    if (block.makeRecord)
+      block.makeRecord(rank);
     Value memory =
         block.shared(PairBatch::sharedBytes(block, 2, /*oneRecord=*/true, type.getCols()));
     PairBatch batch(block, 2, /*oneRecord=*/true, type, cast<pack::ActType>(op.getAct().getType()),

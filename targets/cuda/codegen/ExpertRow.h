@@ -24,4 +24,9 @@ void emit(Block &block, pack::ExpertSumOp op);
 
 } // namespace expert_row
 
+// Makes the choices of a step's only row where `op` leaves its table, with no more of that
+// than these, and without weights unless `weighted`. All threads of the block call it;
+// with a barrier at the end.
+void chooseExperts(Block &block, pack::RouteOp op, bool weighted);
+
 } // namespace izhc::cuda

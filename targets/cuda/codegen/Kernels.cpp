@@ -2,12 +2,14 @@
 
 #include "targets/cuda/codegen/Kernels.h"
 #include "compiler/target/Emission.h"
+#include "dialects/pack/RoutesLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "runtime/schema/device_code.h"
 #include "targets/cuda/codegen/Best.h"
+#include "targets/cuda/codegen/ExpertRow.h"
 #include "targets/cuda/codegen/Forms.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include "targets/cuda/codegen/OneRow.h"
@@ -232,13 +234,14 @@ void copyRecord(Block &block, plan::KernelOp kernel) {
 }
 
 // The `kernel` for one row; with `prologue` (null for none) a product makes its
-// record itself, as that kernel of a `quantize` does, and attention has the raw
-// products of that kernel of a `matmul_heads`; `record`: of what it leaves (null for
+// record itself, as that kernel of a `quantize` does, attention has the raw
+// products of that kernel of a `matmul_heads`, and products of experts make the choice of
+// that kernel of a `route`; `makes` (or null): OneRowForm::makes; `record`: of what it leaves (null for
 // none). What a launch has to bring goes to
 // `numbers`, where the threads are.
 LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::KernelOp prologue,
-                         const OneRowForm &form, pack::ActType record, bool overlaps,
-                         Numbers &numbers) {
+                         plan::KernelOp makes, const OneRowForm &form, pack::ActType record,
+                         bool overlaps, Numbers &numbers) {
   int64_t threads = form.threads;
   SmallVector<plan::KernelOp, 2> kernels = {kernel};
   if (prologue)
@@ -252,20 +255,47 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
   block.scratch = k.at(function.params, izh::schema::kScratchOffset);
   std::optional<Block> before;
   std::optional<Quantizer> quantizer;
+  // Lets operands of `type` be at `there`.
+  auto replace = [&](Type type, Value there) {
+    for (auto [pointer, argument] :
+         llvm::zip(block.pointers, kernel.getBody().front().getArguments()))
+      if (argument.getType() == type)
+        pointer = there;
+  };
+  std::optional<Block> making;
+  if (makes) {
+    auto quantize = cast<pack::QuantizeOp>(opOf(makes));
+    auto sum = cast<pack::ExpertSumOp>(opOf(kernel));
+    auto type = cast<pack::ActType>(quantize.getInto().getType());
+    KernelFrameBase frame = function.frame(k, 0, kernel);
+    Value record = block.shared(pack::ActLayout(type).stride);
+    frame.pointers = {k.at(block.address(sum.getAct()), form.inputOffset), record};
+    replace(type, record);
+    making.emplace(frame, threads, /*overlaps=*/false);
+    quantizer.emplace(*making, quantize, type);
+    block.sharesRecord = true;
+    block.makeRecord = [&block, &quantizer, record](Value number) {
+      quantizer->write(number, record);
+      block.barrier();
+    };
+  }
   if (prologue)
     before.emplace(function.frame(k, block.pointers.size(), prologue), threads,
                    /*overlaps=*/false);
   if (auto heads = prologue ? dyn_cast<pack::MatmulHeadsOp>(opOf(prologue)) : nullptr) {
     block.heads = heads;
     block.headsBlock = &*before;
+  } else if (auto route = prologue ? dyn_cast<pack::RouteOp>(opOf(prologue)) : nullptr) {
+    Value table = block.shared(pack::RoutesLayout(route.getRoutes()).bytes(1));
+    replace(route.getRoutes(), table);
+    before->pointers[cast<BlockArgument>(route.getInto()).getArgNumber()] = table;
+    bool weighted = isa<pack::ExpertSumOp>(opOf(kernel));
+    block.prologue = [&before, route, weighted] { chooseExperts(*before, route, weighted); };
   } else if (prologue) {
     auto quantize = cast<pack::QuantizeOp>(opOf(prologue));
     auto full = cast<pack::ActType>(quantize.getInto().getType());
     Value record = block.shared(pack::ActLayout(full).stride);
-    for (auto [pointer, argument] :
-         llvm::zip(block.pointers, kernel.getBody().front().getArguments()))
-      if (argument.getType() == full)
-        pointer = record;
+    replace(full, record);
     quantizer.emplace(*before, quantize, full);
     block.prologue = [&block, &quantizer, record] {
       quantizer->write(block.k.constI64(0), record);
@@ -310,7 +340,7 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
   for (auto [i, form] : llvm::enumerate(forms)) {
     std::string name;
     if (form.hasKernel) {
-      plan::KernelOp kernel = kernelOf(i), prologue;
+      plan::KernelOp kernel = kernelOf(i), prologue, makes;
       name = kernel.getSymName().str() + (form.isRaw ? "_raw" : "_one");
       if (form.prologue >= 0) {
         prologue = kernelOf(form.prologue);
@@ -321,6 +351,11 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
                 std::to_string(uint64_t(form.recordOffset));
       if (form.readsLeft)
         name += "_left";
+      if (form.makes >= 0) {
+        makes = kernelOf(form.makes);
+        name += "_makes_" + makes.getSymName().str() + "_" +
+                std::to_string(uint64_t(form.inputOffset));
+      }
       auto [entry, isNew] = all.try_emplace(name, Numbers{{kThreads, form.threads}});
       if (isNew && form.together)
         entry->second.emplace_back(kBlocksAtOnce, form.together);
@@ -329,7 +364,7 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
         record = cast<pack::ActType>(
             cast<pack::QuantizeOp>(opOf(kernelOf(form.leaves))).getInto().getType());
       if (isNew &&
-          failed(makeOneRow(name, kernel, prologue, form, record, overlaps, entry->second)))
+          failed(makeOneRow(name, kernel, prologue, makes, form, record, overlaps, entry->second)))
         return failure();
     }
     auto extent = form.rows == pack::RowSet::Tokens ? plan::Extent::Tokens : plan::Extent::Outputs;

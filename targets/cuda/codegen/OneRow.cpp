@@ -119,6 +119,9 @@ public:
     for (size_t i = 0; i < list.size(); ++i)
       if (auto quantize = dyn_cast<pack::QuantizeOp>(list[i].op))
         fuse(i, quantize);
+    for (size_t i = 0; i < list.size(); ++i)
+      if (auto route = dyn_cast<pack::RouteOp>(list[i].op))
+        fuse(i, route);
     return std::move(forms);
   }
 
@@ -142,7 +145,9 @@ private:
     auto type = cast<pack::ActType>(quantize.getInto().getType());
     if (isRouted(quantize))
       return leaveForExperts(number, quantize);
-    if (quantize.getPerToken() != 1 || pack::ActLayout(type).stride > kMostRecordBytes)
+    if (quantize.getPerToken() != 1)
+      return makeInSum(number, quantize);
+    if ( pack::ActLayout(type).stride > kMostRecordBytes)
       return;
     auto readers = readersOf(number, quantize);
     if (!readers || readers->empty())
@@ -179,6 +184,89 @@ private:
     form.recordOffset = record->begin - stored->begin;
     form.units /= 2;
     return true;
+  }
+
+  // Lets the products of experts make the choice themselves, if nothing else reads it.
+  void fuse(size_t number, pack::RouteOp route) {
+    auto table = list[number].range(route.getInto());
+    auto all = list[number].range(route.getRatings());
+    if (!table || !all)
+      return;
+    Range ratings = {all->begin, all->begin + 4 * route.getRoutes().getExperts()};
+    bool unchanged = true;
+    SmallVector<size_t> readers;
+    for (size_t i = number + 1; i < list.size(); ++i) {
+      Touch touch = touchOf(list[i], *table, route.getRoutes());
+      if (touch == Touch::Reads && !(isa<pack::QuantizeOp>(list[i].op) && forms[i].skipped)) {
+        bool can = isa<pack::ExpertGateOp, pack::ExpertSumOp>(list[i].op) && unchanged &&
+                   forms[i].hasKernel && forms[i].prologue < 0;
+        if (!can)
+          return;
+        readers.push_back(i);
+      }
+      if (touch == Touch::Ends)
+        break;
+      unchanged &= !writes(i, ratings);
+    }
+    for (size_t reader : readers)
+      forms[reader].prologue = int64_t(number);
+    forms[number] = {.skipped = true};
+  }
+
+  // Whether a dispatch may write where `range` is, in a step of one row.
+  bool writes(size_t number, const Range &range) const {
+    const Dispatch &one = list[number];
+    if (auto quantize = dyn_cast<pack::QuantizeOp>(one.op); quantize && forms[number].skipped)
+      return false;
+    if (auto gate = dyn_cast<pack::ExpertGateOp>(one.op)) {
+      auto stored = storedBy(number, gate);
+      return !stored || stored->overlaps(range);
+    }
+    for (unsigned i = 0; i < one.bindings(); ++i) {
+      auto touched = one.range(i);
+      if (touched && touched->overlaps(range))
+        return true;
+    }
+    return false;
+  }
+
+  // What a gate of experts stores in a step of one row.
+  std::optional<Range> storedBy(size_t number, pack::ExpertGateOp gate) const {
+    auto all = list[number].range(gate.getInto());
+    if (!all)
+      return std::nullopt;
+    int64_t pairs = cast<pack::RoutesType>(gate.getRoutes().getType()).getChosen();
+    return Range{all->begin, all->begin + 4 * pairs * Block::widthOf(gate.getInto())};
+  }
+
+  // Lets the sum of experts' products make the record of its pair, if that is of what the
+  // gate before it stores.
+  void makeInSum(size_t number, pack::QuantizeOp quantize) {
+    if (!number || number + 1 == list.size() || quantize.getNorm() || quantize.getIndices())
+      return;
+    auto gate = dyn_cast<pack::ExpertGateOp>(list[number - 1].op);
+    auto sum = dyn_cast<pack::ExpertSumOp>(list[number + 1].op);
+    if (!gate || !sum || !forms[number + 1].hasKernel)
+      return;
+    auto stored = storedBy(number - 1, gate);
+    auto input = list[number].range(quantize.getInput());
+    auto record = list[number].range(quantize.getInto());
+    auto type = cast<pack::ActType>(quantize.getInto().getType());
+    auto into = list[number + 1].range(sum.getInto());
+    if (!stored || !input || !record || !into || stored->begin != input->begin ||
+        list[number + 1].range(sum.getAct()) != record || into->overlaps(*stored) ||
+        Block::widthOf(gate.getInto()) != type.getWidth())
+      return;
+    for (size_t i = number + 2; i < list.size(); ++i) {
+      Touch touch = touchOf(list[i], *record, type);
+      if (touch == Touch::Reads)
+        return;
+      if (touch == Touch::Ends)
+        break;
+    }
+    forms[number + 1].makes = int64_t(number);
+    forms[number + 1].inputOffset = input->begin - record->begin;
+    forms[number] = {.skipped = true};
   }
 
   // Lets the ratings of experts leave the record that these read, which all pairs of a row

@@ -34,8 +34,12 @@ struct OneRowForm {
   // stores, `recordOffset` from there.
   int64_t leaves = -1;
   int64_t recordOffset = 0;
-  // It reads such a record.
+  // It reads such a record: experts' gate one for all pairs.
   bool readsLeft = false;
+  // Of experts' sum: it makes the record of a pair as dispatch number `makes` (-1: none)
+  // does, whose input is `inputOffset` from where it would leave all.
+  int64_t makes = -1;
+  int64_t inputOffset = 0;
   // Of matmul_heads: it only multiplies, and its reader does the rest.
   bool isRaw = false;
 

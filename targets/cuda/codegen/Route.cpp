@@ -1,6 +1,7 @@
 // `route`: a warp chooses the experts of a row; then one block lists the pairs.
 
 #include "dialects/pack/RoutesLayout.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "targets/cuda/codegen/Forms.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include <limits>
@@ -24,10 +25,12 @@ struct RouteEmitter {
   Value scores, ranks, worths; // of a warp's row
   Value weights;               // of its choices
 
-  RouteEmitter(Block &block, pack::RouteOp op)
+  int64_t warps; // that have a row each
+
+  RouteEmitter(Block &block, pack::RouteOp op, int64_t warps)
       : block(block), op(op), k(block.k), layout(op.getRoutes()), experts(layout.type.getExperts()),
         chosen(layout.type.getChosen()), groups(op.getGroups()),
-        table(block.address(op.getInto())) {}
+        table(block.address(op.getInto())), warps(warps) {}
 
   // Before `choose`.
   void prepareChoices() {
@@ -38,7 +41,7 @@ struct RouteEmitter {
   }
 
   Value ofWarp(int64_t floats) {
-    return k.at(block.shared(4 * floats * block.warps()), k.mul(block.warp, 4 * floats));
+    return k.at(block.shared(4 * floats * warps), k.mul(block.warp, 4 * floats));
   }
   Value number(double value) { return k.constFloat(k.f32(), value); }
   Value pair(Value i) { return k.at(k.at(table, layout.pairs()), k.mul(i, layout.kPairBytes)); }
@@ -122,9 +125,8 @@ struct RouteEmitter {
   }
 
   void rank(Value ratings) {
-    bool byScore = op.getBias() || groups > 1;
     block.forLanes(experts, [&](Value i) {
-      Value x = loadFloat(k, byScore ? scores : ratings, i);
+      Value x = loadFloat(k, byScore() ? scores : ratings, i);
       if (op.getBias())
         x = k.add(x, loadFloat(k, block.address(op.getBias()), i));
       storeFloat(k, x, ranks, i);
@@ -144,21 +146,70 @@ struct RouteEmitter {
     block.syncWarp();
   }
 
-  void choose(Value token) {
+  bool byScore() { return op.getBias() || groups > 1; }
+
+  // A number without sign that is as much larger as `x` is, at least 1; zeroes are equal.
+  Value keyOf(Value x) {
+    Value bits = k.bitcast(k.add(x, number(0)), k.i32());
+    Value key = k.select(k.less(bits, k.zero(k.i32())), k.xorBits(bits, -1),
+                         k.orBits(bits, k.constInt(k.i32(), INT32_MIN)));
+    return k.select(k.equal(key, k.zero(k.i32())), k.constInt(k.i32(), 1), key);
+  }
+  Value larger(Value a, Value b) { return k.select(lessUnsigned(a, b), b, a); }
+  Value lessUnsigned(Value a, Value b) {
+    return arith::CmpIOp::create(k.builder, k.loc, arith::CmpIPredicate::ult, a, b);
+  }
+
+  // Calls body(j, expert) in all lanes for the greatest of the experts' ranks in turn, of
+  // equal ones the first: expert `lane` + 32 i is the lane's number i.
+  void pick(Value ranks, llvm::function_ref<void(Value j, Value expert)> body) {
+    int64_t each = llvm::divideCeil(experts, kWarp);
+    Value none = k.zero(k.i32()), beyond = k.constInt(k.i32(), experts);
+    Block::Values keys;
+    for (int64_t i = 0; i < each; ++i) {
+      Value expert = k.add(block.lane, i * kWarp);
+      Value there = k.min(expert, k.constI64(experts - 1));
+      Value key = keyOf(loadFloat(k, ranks, there));
+      keys.push_back(experts % kWarp ? k.select(k.equal(there, expert), key, none) : key);
+    }
+    k.loop(k.constI64(0), k.constI64(chosen), k.constI64(1), keys,
+           [&](Value j, ArrayRef<Value> left) {
+             Value most = none, mine = beyond, lane = k.truncate(block.lane, k.i32());
+             for (Value key : left)
+               most = larger(most, key);
+             most = block.warpMaxUnsigned(most);
+             for (int64_t i = each - 1; i >= 0; --i)
+               mine = k.select(k.equal(left[i], most), k.add(lane, i * kWarp), mine);
+             Value expert = block.warpMinUnsigned(mine);
+             body(j, k.extendU(expert, k.i64()));
+             Block::Values next;
+             for (auto [i, key] : llvm::enumerate(left))
+               next.push_back(k.select(k.equal(expert, k.add(lane, int64_t(i) * kWarp)), none, key));
+             return next;
+           });
+  }
+
+  // `weighted`: with the choices' weights.
+  void choose(Value token, bool weighted = true) {
     Value ratings = k.at(block.address(op.getRatings()), k.mul(token, 4 * experts));
-    score(ratings);
-    rank(ratings);
+    if (weighted || byScore())
+      score(ratings);
+    if (byScore())
+      rank(ratings);
     Value first = k.mul(token, chosen);
-    k.loop(k.constI64(0), k.constI64(chosen), 1, [&](Value j) {
-      Value expert = greatest(ranks, experts);
-      block.syncWarp();
-      mark(ranks, expert);
+    pick(byScore() ? ranks : ratings, [&](Value j, Value expert) {
       k.ifThen(k.equal(block.lane, k.constI64(0)), [&] {
         k.store(k.truncate(expert, k.i32()), k.at(pair(k.add(first, j)), layout.kChoice), 4);
-        storeFloat(k, loadFloat(k, scores, expert), weights, j);
+        if (weighted)
+          storeFloat(k, loadFloat(k, scores, expert), weights, j);
       });
     });
     block.syncWarp();
+    if (weighted)
+      weigh(first);
+  }
+
+  void weigh(Value first) {
     Value divisor = number(1);
     if (op.getScore() == pack::Score::SoftmaxChosen) {
       Value most = loadFloat(k, weights, k.constI64(0));
@@ -357,14 +408,14 @@ Forms formsOf(pack::RouteOp op) {
                /*leastRows=*/9,
                izh::schema::kTokenRows,
                [op](Block &block) mutable {
-                 RouteEmitter route(block, op);
+                 RouteEmitter route(block, op, kRowsEach);
                  route.prepareChoices();
                  Value token = block.k.add(block.k.mul(block.unit, kRowsEach), block.warp);
                  block.k.ifThen(block.k.less(token, block.tokens), [&] { route.choose(token); });
                  return success();
                }};
   form.then = [op](Block &block) mutable {
-    RouteEmitter(block, op).list();
+    RouteEmitter(block, op, block.warps()).list();
     return success();
   };
   form.thenThreads = kListThreads;
@@ -372,9 +423,17 @@ Forms formsOf(pack::RouteOp op) {
   return {form};
 }
 
+void chooseExperts(Block &block, pack::RouteOp op, bool weighted) {
+  KernelBuilder &k = block.k;
+  RouteEmitter route(block, op, /*warps=*/1);
+  route.prepareChoices();
+  k.ifThen(k.equal(block.warp, k.constI64(0)), [&] { route.choose(k.constI64(0), weighted); });
+  block.barrier();
+}
+
 LogicalResult emitRoute(Block &block, pack::RouteOp op) {
   KernelBuilder &k = block.k;
-  RouteEmitter route(block, op);
+  RouteEmitter route(block, op, block.warps());
   route.prepareChoices();
   if (block.oneRow) {
     block.prepare();
