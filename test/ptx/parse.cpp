@@ -383,6 +383,9 @@ private:
         one->rounding = Rounding::PlusInt;
       } else if (word == "nc") {
         one->constant = true;
+      } else if (word == "relaxed") {
+        // Its program knows what it may find there.
+        one->constant = true;
       } else if (one->op == Op::AwaitGrid && word == "launch_dependents") {
         one->op = Op::Nop;
       } else if (one->op == Op::AwaitGrid && word == "wait") {

@@ -22,16 +22,21 @@ static Value assembly(KernelBuilder &k, Type result, llvm::StringRef text,
   return op->getNumResults() ? op->getResult(0) : Value();
 }
 
-Block::Block(KernelFrameBase frame, int64_t threads, bool overlaps)
-    : KernelFrameBase(std::move(frame)), threads(threads), overlaps(overlaps) {
+Block::Block(KernelFrameBase frame, int64_t threads, bool overlaps, bool launchesLate)
+    : KernelFrameBase(std::move(frame)), threads(threads), overlaps(overlaps),
+      launchesLate(overlaps && launchesLate) {
   thread = number("llvm.nvvm.read.ptx.sreg.tid.x");
   lane = k.rem(thread, kWarp);
   warp = k.div(thread, kWarp);
   unit = k.add(begin, number("llvm.nvvm.read.ptx.sreg.ctaid.x"));
   // Kernels that come later wait for this one's end before they read anything
   // of it, so they may begin to load weights as soon as there is room.
-  if (overlaps)
-    assembly(k, {}, "griddepcontrol.launch_dependents;", "", {});
+  if (overlaps && !launchesLate)
+    launchDependents();
+}
+
+void Block::launchDependents() {
+  assembly(k, {}, "griddepcontrol.launch_dependents;", "~{memory}", {});
 }
 
 Value Block::call(Type type, llvm::StringRef name, llvm::ArrayRef<Value> operands) {

@@ -17,11 +17,12 @@ struct Block : KernelFrameBase {
 
   // `frame` has all but begin and end, which are the unit of this block.
   // `overlaps`: launched so that it may begin while kernels before it still run
-  // (on GPUs from Hopper on).
-  Block(KernelFrameBase frame, int64_t threads, bool overlaps);
+  // (on GPUs from Hopper on). `launchesLate`: kernels after it may begin only when those
+  // before it have ended.
+  Block(KernelFrameBase frame, int64_t threads, bool overlaps, bool launchesLate = false);
 
   int64_t threads;
-  bool overlaps;
+  bool overlaps, launchesLate;
   // The step has one row of activations, and no code for others is wanted.
   bool oneRow = false;
   // Address of the counts of the step.
@@ -41,6 +42,8 @@ struct Block : KernelFrameBase {
   // what they can do before their inputs are there.
   void prepare() {
     awaitInputs();
+    if (launchesLate)
+      launchDependents();
     if (prologue)
       prologue();
   }
@@ -55,6 +58,8 @@ struct Block : KernelFrameBase {
   bool sharesRecord = false;
   // Of these: leaves the record of pair `number` there, with a barrier; null: it is there.
   std::function<void(Value number)> makeRecord;
+  // Of experts' sum: makes the choice before Block::prepare; null: that does, or it is there.
+  std::function<void()> chooseEarly;
   // Of attention in a step of one row: the `matmul_heads` before it, whose products
   // are as they are multiplied (PairProducts.h), and what finds its operands; null:
   // it is done.
@@ -151,6 +156,7 @@ struct Block : KernelFrameBase {
   }
 
 private:
+  void launchDependents();
   Value call(mlir::Type type, llvm::StringRef name, llvm::ArrayRef<Value> operands);
   void call(llvm::StringRef name, llvm::ArrayRef<Value> operands);
   Value number(llvm::StringRef specialRegister);

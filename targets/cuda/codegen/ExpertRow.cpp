@@ -92,14 +92,23 @@ template <typename Op> struct Chosen {
     return k.add(y, loadFloat(k, block.address(biases), k.add(k.mul(expert, type.getRows()), row)));
   }
 
+  // Calls Block::prepare.
   PairBatch compute(PairBatch::TileAt tileAt, Value count) {
-    if (block.makeRecord)
-      block.makeRecord(rank);
     Value memory =
         block.shared(PairBatch::sharedBytes(block, 2, /*oneRecord=*/true, type.getCols()));
     PairBatch batch(block, 2, /*oneRecord=*/true, type, cast<pack::ActType>(op.getAct().getType()),
                     memory, /*fewRegisters=*/false);
-    batch.compute(tileAt, count, [&](Value) { return record(); });
+    if (block.chooseEarly)
+      block.chooseEarly();
+    else
+      block.prepare();
+    find();
+    Block::Values words = batch.fetch(tileAt, count);
+    if (block.chooseEarly)
+      block.prepare();
+    if (block.makeRecord)
+      block.makeRecord(rank);
+    batch.compute(tileAt, count, [&](Value) { return record(); }, words);
     block.barrier();
     return batch;
   }
@@ -134,8 +143,6 @@ int64_t scratchBytes(pack::ExpertSumOp op) {
 void emit(Block &block, pack::ExpertGateOp op) {
   KernelBuilder &k = block.k;
   Chosen<pack::ExpertGateOp> chosen(block, op, typeOf(op.getWeights()[0]));
-  block.prepare();
-  chosen.find();
   auto tileAt = [&](Value i) {
     Value gate = chosen.tileAt(op.getWeights()[0], chosen.inExpert);
     Value up = chosen.tileAt(op.getWeights()[1], chosen.inExpert);
@@ -160,8 +167,6 @@ void emit(Block &block, pack::ExpertSumOp op) {
   Chosen<pack::ExpertSumOp> chosen(block, op, typeOf(op.getWeight()));
   int64_t rows = chosen.type.getRows(), experts = chosen.layout.type.getChosen();
   Value arrived = block.shared(4), first = k.mul(chosen.inExpert, 2);
-  block.prepare();
-  chosen.find();
   Value count = k.min(k.sub(k.constI64(tilesOf(chosen.type)), first), k.constI64(2));
   PairBatch batch = chosen.compute(
       [&](Value i) { return chosen.tileAt(op.getWeight(), k.add(first, i)); }, count);

@@ -248,7 +248,7 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
     kernels.push_back(prologue);
   Function function(name, kernels);
   KernelBuilder k(function.builder, kernel.getLoc(), kFloats);
-  Block block(function.frame(k, 0, kernel), threads, overlaps);
+  Block block(function.frame(k, 0, kernel), threads, overlaps, form.launchesLate);
   block.oneRow = true;
   block.recordType = record;
   block.recordOffset = form.recordOffset;
@@ -290,7 +290,8 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
     replace(route.getRoutes(), table);
     before->pointers[cast<BlockArgument>(route.getInto()).getArgNumber()] = table;
     bool weighted = isa<pack::ExpertSumOp>(opOf(kernel));
-    block.prologue = [&before, route, weighted] { chooseExperts(*before, route, weighted); };
+    auto choose = [&before, route, weighted] { chooseExperts(*before, route, weighted); };
+    (form.choosesEarly ? block.chooseEarly : block.prologue) = choose;
   } else if (prologue) {
     auto quantize = cast<pack::QuantizeOp>(opOf(prologue));
     auto full = cast<pack::ActType>(quantize.getInto().getType());
@@ -351,6 +352,10 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
                 std::to_string(uint64_t(form.recordOffset));
       if (form.readsLeft)
         name += "_left";
+      if (form.launchesLate)
+        name += "_late";
+      if (form.choosesEarly)
+        name += "_early";
       if (form.makes >= 0) {
         makes = kernelOf(form.makes);
         name += "_makes_" + makes.getSymName().str() + "_" +

@@ -211,6 +211,19 @@ private:
     for (size_t reader : readers)
       forms[reader].prologue = int64_t(number);
     forms[number] = {.skipped = true};
+    if (streams && readers.size() == 2 && !route.getBias())
+      chooseEarly(readers[0], readers[1]);
+  }
+
+  // Where nothing is launched between gate and sum: the ratings are there when the gate's
+  // inputs are, and the gate leaves them alone.
+  void chooseEarly(size_t gate, size_t sum) {
+    if (!isa<pack::ExpertGateOp>(list[gate].op) || !isa<pack::ExpertSumOp>(list[sum].op))
+      return;
+    for (size_t i = gate + 1; i < sum; ++i)
+      if (!forms[i].skipped)
+        return;
+    forms[gate].launchesLate = forms[sum].choosesEarly = true;
   }
 
   // Whether a dispatch may write where `range` is, in a step of one row.

@@ -40,6 +40,10 @@ struct OneRowForm {
   // does, whose input is `inputOffset` from where it would leave all.
   int64_t makes = -1;
   int64_t inputOffset = 0;
+  // Of experts' gate: kernels behind it begin when those before it have ended; and of the
+  // sum that follows such a gate, with a choice: it makes that before the gate has ended.
+  bool launchesLate = false;
+  bool choosesEarly = false;
   // Of matmul_heads: it only multiplies, and its reader does the rest.
   bool isRaw = false;
 

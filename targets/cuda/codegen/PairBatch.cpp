@@ -57,6 +57,12 @@ int64_t PairBatch::ahead() const {
                                       : fitting((fewRegisters ? kFewWordsAhead : kWordsAhead) / 2);
 }
 
+int64_t PairBatch::spansAtOnce() const {
+  int64_t each = llvm::divideCeil(spans.count(), parts);
+  bool fits = each * spans.chunksEach() * dot.words() <= kWordsAhead;
+  return records == 1 && !fewRegisters && parts > 1 && fits ? each : 1;
+}
+
 Value PairBatch::firstPair() const {
   Value pair = k.div(block.warp, parts);
   if (parts * together() == block.warps())
@@ -154,6 +160,17 @@ void PairBatch::computePair(TileAt tileAt, Value pair, Value count,
     words = load(tile, k.min(first, k.add(end, -1)), zero);
   if (isEven())
     return keep(sumSpan(tile, first, words, record, beforeLast), first, pair);
+  if (int64_t each = spansAtOnce(); each > 1) {
+    // Those of all spans are on their way before the first is used.
+    SmallVector<Values> all = {words};
+    auto spanOf = [&](int64_t i) { return k.add(first, i * parts); };
+    for (int64_t i = 1; i < each; ++i)
+      all.push_back(load(tile, k.min(spanOf(i), k.add(end, -1)), zero));
+    for (int64_t i = 0; i < each; ++i)
+      k.ifThen(k.less(spanOf(i), end),
+               [&] { keep(sumSpan(tile, spanOf(i), all[i], record), spanOf(i), pair); });
+    return;
+  }
   if (parts > 1) {
     k.ifThen(k.less(first, end), [&] { keep(sumSpan(tile, first, words, record), first, pair); });
     if (parts < spans.count())

@@ -47,6 +47,8 @@ private:
   // Chunks that are loaded together, and how often that happens for a span.
   int64_t ahead() const;
   int64_t groups() const { return llvm::divideCeil(spans.chunksEach(), ahead()); }
+  // Spans of a warp whose weights registers hold together.
+  int64_t spansAtOnce() const;
   // Of span `span`, chunk `i` of group `group`; `valid`: null where there are no
   // others than those of the span.
   Value chunkOf(Value span, Value group, int64_t i, Value *valid) const;

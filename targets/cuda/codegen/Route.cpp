@@ -189,9 +189,26 @@ struct RouteEmitter {
            });
   }
 
+  // Those of a step's only row, which a kernel before may have left lately.
+  void bringRatings(Value to) {
+    Block::Values all;
+    auto inside = [&](int64_t i) { return k.add(block.lane, i); };
+    for (int64_t i = 0; i < experts; i += kWarp) {
+      Value there = k.min(inside(i), k.constI64(experts - 1));
+      all.push_back(block.loadCoherent(k.at(block.address(op.getRatings()), k.mul(there, 4))));
+    }
+    for (auto [turn, rating] : llvm::enumerate(all)) {
+      Value there = k.min(inside(int64_t(turn) * kWarp), k.constI64(experts - 1));
+      k.store(rating, k.at(to, k.mul(there, 4)), 4);
+    }
+    block.syncWarp();
+  }
+
+  void choose(Value token) {
+    choose(k.at(block.address(op.getRatings()), k.mul(token, 4 * experts)), token);
+  }
   // `weighted`: with the choices' weights.
-  void choose(Value token, bool weighted = true) {
-    Value ratings = k.at(block.address(op.getRatings()), k.mul(token, 4 * experts));
+  void choose(Value ratings, Value token, bool weighted = true) {
     if (weighted || byScore())
       score(ratings);
     if (byScore())
@@ -427,7 +444,11 @@ void chooseExperts(Block &block, pack::RouteOp op, bool weighted) {
   KernelBuilder &k = block.k;
   RouteEmitter route(block, op, /*warps=*/1);
   route.prepareChoices();
-  k.ifThen(k.equal(block.warp, k.constI64(0)), [&] { route.choose(k.constI64(0), weighted); });
+  Value ratings = block.shared(4 * route.experts);
+  k.ifThen(k.equal(block.warp, k.constI64(0)), [&] {
+    route.bringRatings(ratings);
+    route.choose(ratings, k.constI64(0), weighted);
+  });
   block.barrier();
 }
 
