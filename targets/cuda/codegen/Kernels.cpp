@@ -204,7 +204,8 @@ uint32_t numberOf(LLVM::LLVMFuncOp function, llvm::StringRef name) {
   return 0;
 }
 
-// Lets the kernel of a product begin with a copy of its record to shared memory.
+// Lets the kernel of a product begin with a copy of its record to shared memory, and with
+// what else it begins with while that is on its way.
 void copyRecord(Block &block, plan::KernelOp kernel) {
   for (auto [pointer, argument] :
        llvm::zip(block.pointers, kernel.getBody().front().getArguments())) {
@@ -214,7 +215,7 @@ void copyRecord(Block &block, plan::KernelOp kernel) {
     int64_t bytes = pack::ActLayout(type).stride;
     Value from = pointer, record = block.shared(bytes);
     pointer = record;
-    block.prologue = [&block, from, record, bytes] {
+    block.prologue = [&block, from, record, bytes, meanwhile = block.prologue] {
       KernelBuilder &k = block.k;
       SmallVector<Value> pieces;
       // All are on their way before the first is stored.
@@ -223,6 +224,8 @@ void copyRecord(Block &block, plan::KernelOp kernel) {
         Value piece = k.min(k.add(block.thread, i), k.constI64(count - 1));
         pieces.push_back(k.load(k.vec(4, k.i32()), k.at(from, k.mul(piece, 16)), 16));
       }
+      if (meanwhile)
+        meanwhile();
       for (auto [turn, piece] : llvm::enumerate(pieces)) {
         Value number = k.add(block.thread, int64_t(turn) * block.threads);
         k.ifThen(k.less(number, k.constI64(count)),
@@ -236,9 +239,8 @@ void copyRecord(Block &block, plan::KernelOp kernel) {
 // The `kernel` for one row; with `prologue` (null for none) a product makes its
 // record itself, as that kernel of a `quantize` does, attention has the raw
 // products of that kernel of a `matmul_heads`, and products of experts make the choice of
-// that kernel of a `route`; `makes` (or null): OneRowForm::makes; `record`: of what it leaves (null for
-// none). What a launch has to bring goes to
-// `numbers`, where the threads are.
+// that kernel of a `route`; `makes` (or null): OneRowForm::makes; `record`: of what it leaves (null
+// for none). What a launch has to bring goes to `numbers`, where the threads are.
 LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::KernelOp prologue,
                          plan::KernelOp makes, const OneRowForm &form, pack::ActType record,
                          bool overlaps, Numbers &numbers) {
@@ -303,10 +305,10 @@ LogicalResult makeOneRow(llvm::StringRef name, plan::KernelOp kernel, plan::Kern
       block.barrier();
     };
   }
-  if (form.readsLeft && isa<pack::ExpertGateOp>(opOf(kernel)))
-    block.sharesRecord = true;
-  else if (form.readsLeft)
+  if (form.readsLeft) {
     copyRecord(block, kernel);
+    block.sharesRecord = true;
+  }
   if (form.isRaw)
     emitRawHeads(block, cast<pack::MatmulHeadsOp>(opOf(kernel)));
   else if (failed(emit(block, opOf(kernel))))
@@ -358,8 +360,8 @@ LogicalResult makeOneRowKernels(ModuleOp module, bool overlaps, NumbersOf &all) 
         name += "_early";
       if (form.makes >= 0) {
         makes = kernelOf(form.makes);
-        name += "_makes_" + makes.getSymName().str() + "_" +
-                std::to_string(uint64_t(form.inputOffset));
+        name +=
+            "_makes_" + makes.getSymName().str() + "_" + std::to_string(uint64_t(form.inputOffset));
       }
       auto [entry, isNew] = all.try_emplace(name, Numbers{{kThreads, form.threads}});
       if (isNew && form.together)
