@@ -50,8 +50,9 @@ struct Block : KernelFrameBase {
   // Leaves the only record of activations where the op finds it; null: it is
   // there.
   std::function<void()> prologue;
-  // Of kernels for one row that also leave a block32 record of what they store: its
-  // type (null: they leave none), and where it is from there.
+  // Of kernels for one row that also leave a record of what they store (block32), or of
+  // the float row that they read: its type (null: they leave none), and where it is from
+  // what they store.
   pack::ActType recordType;
   int64_t recordOffset = 0;
   // Of experts in a step of one row: the record is where the operand is, whichever the pair.

@@ -1,6 +1,7 @@
 // Which products can make their own record: those that are the only readers of
-// what a `quantize` leaves, while its input is as it was. And which attention can
-// merge its spans: where that is what follows.
+// what a `quantize` leaves, while its input is as it was; the same for experts and the
+// ratings that they are chosen by. And which attention can merge its spans: where that
+// is what follows.
 
 #include "targets/cuda/codegen/OneRow.h"
 #include "dialects/pack/ActLayout.h"
@@ -147,7 +148,7 @@ private:
       return leaveForExperts(number, quantize);
     if (quantize.getPerToken() != 1)
       return makeInSum(number, quantize);
-    if ( pack::ActLayout(type).stride > kMostRecordBytes)
+    if (pack::ActLayout(type).stride > kMostRecordBytes)
       return;
     auto readers = readersOf(number, quantize);
     if (!readers || readers->empty())
@@ -295,7 +296,8 @@ private:
     const Dispatch &made = list[form.prologue], &one = list[number], &routes = list[number - 1];
     auto before = cast<pack::QuantizeOp>(made.op);
     Value norm = quantize.getNorm(), normBefore = before.getNorm();
-    if (before.getIndices() || made.binding(before.getInput()) != one.binding(quantize.getInput()) ||
+    if (before.getIndices() ||
+        made.binding(before.getInput()) != one.binding(quantize.getInput()) ||
         !norm != !normBefore || (norm && made.binding(normBefore) != one.binding(norm)) ||
         before.getEps() != quantize.getEps())
       return;

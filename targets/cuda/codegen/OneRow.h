@@ -1,6 +1,7 @@
 // Forms of dispatches for steps of one row of activations: products that make
-// the record that they read themselves, and attention that merges its spans, so
-// that no kernel of its own is needed for that, and no other has to be waited for.
+// the record that they read themselves, products of experts that make the choice too,
+// and attention that merges its spans, so that no kernel of its own is needed for that,
+// and no other has to be waited for.
 
 #pragma once
 
@@ -31,7 +32,7 @@ struct OneRowForm {
   // Blocks that a multiprocessor is to have room for; 0: as many as there are.
   int64_t together = 0;
   // It also leaves the record that dispatch number `leaves` (-1: none) makes of what it
-  // stores, `recordOffset` from there.
+  // stores, or ratings of experts of their row, `recordOffset` from what it stores.
   int64_t leaves = -1;
   int64_t recordOffset = 0;
   // It reads such a record: experts' gate one for all pairs.

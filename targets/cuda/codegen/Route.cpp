@@ -2,6 +2,7 @@
 
 #include "dialects/pack/RoutesLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "targets/cuda/codegen/ExpertRow.h"
 #include "targets/cuda/codegen/Forms.h"
 #include "targets/cuda/codegen/Lowering.h"
 #include <limits>
@@ -29,8 +30,8 @@ struct RouteEmitter {
 
   RouteEmitter(Block &block, pack::RouteOp op, int64_t warps)
       : block(block), op(op), k(block.k), layout(op.getRoutes()), experts(layout.type.getExperts()),
-        chosen(layout.type.getChosen()), groups(op.getGroups()),
-        table(block.address(op.getInto())), warps(warps) {}
+        chosen(layout.type.getChosen()), groups(op.getGroups()), table(block.address(op.getInto())),
+        warps(warps) {}
 
   // Before `choose`.
   void prepareChoices() {
@@ -172,21 +173,21 @@ struct RouteEmitter {
       Value key = keyOf(loadFloat(k, ranks, there));
       keys.push_back(experts % kWarp ? k.select(k.equal(there, expert), key, none) : key);
     }
-    k.loop(k.constI64(0), k.constI64(chosen), k.constI64(1), keys,
-           [&](Value j, ArrayRef<Value> left) {
-             Value most = none, mine = beyond, lane = k.truncate(block.lane, k.i32());
-             for (Value key : left)
-               most = larger(most, key);
-             most = block.warpMaxUnsigned(most);
-             for (int64_t i = each - 1; i >= 0; --i)
-               mine = k.select(k.equal(left[i], most), k.add(lane, i * kWarp), mine);
-             Value expert = block.warpMinUnsigned(mine);
-             body(j, k.extendU(expert, k.i64()));
-             Block::Values next;
-             for (auto [i, key] : llvm::enumerate(left))
-               next.push_back(k.select(k.equal(expert, k.add(lane, int64_t(i) * kWarp)), none, key));
-             return next;
-           });
+    k.loop(
+        k.constI64(0), k.constI64(chosen), k.constI64(1), keys, [&](Value j, ArrayRef<Value> left) {
+          Value most = none, mine = beyond, lane = k.truncate(block.lane, k.i32());
+          for (Value key : left)
+            most = larger(most, key);
+          most = block.warpMaxUnsigned(most);
+          for (int64_t i = each - 1; i >= 0; --i)
+            mine = k.select(k.equal(left[i], most), k.add(lane, i * kWarp), mine);
+          Value expert = block.warpMinUnsigned(mine);
+          body(j, k.extendU(expert, k.i64()));
+          Block::Values next;
+          for (auto [i, key] : llvm::enumerate(left))
+            next.push_back(k.select(k.equal(expert, k.add(lane, int64_t(i) * kWarp)), none, key));
+          return next;
+        });
   }
 
   // Those of a step's only row, which a kernel before may have left lately.
