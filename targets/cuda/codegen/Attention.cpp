@@ -1,6 +1,7 @@
-// Causal attention over the paged cache: a block for the heads of a row that
-// share a key head, span by span. Threads have a key each while scores are made,
-// and a column of some of the keys while values are added.
+// Causal attention over the paged cache, in float32 where AttentionCore doesn't take
+// it: a block for the heads of a row that share a key head, span by span. Threads
+// have a key each while scores are made, and a column of some of the keys while
+// values are added.
 
 #include "targets/cuda/codegen/AttentionCore.h"
 #include "targets/cuda/codegen/AttentionRow.h"

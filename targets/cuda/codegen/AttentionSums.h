@@ -1,7 +1,8 @@
 // What attention of few rows, of many and merging share, so that all round
-// alike.
+// alike: how the sums of spans are merged, and what the forms in float32 do
+// (Attention.cpp, AttentionTile.h; those on tensor cores: AttentionCore.h).
 //
-// A score is a chain of fma over ascending values of a head, times the scale. Of
+// There a score is a chain of fma over ascending values of a head, times the scale. Of
 // a span: its weights are added as a warp adds them for each 32 keys, then these
 // sums in ascending order; its weighted values for each of valueParts() equal
 // parts of the keys as a chain of fma over ascending keys, then these.

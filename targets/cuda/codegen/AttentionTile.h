@@ -1,6 +1,6 @@
-// Attention of many rows: a block has up to 32 queries, heads of neighbouring
-// rows that share a key head, and reads keys and values once for all of them.
-// Adds in the order of the form for few rows (Attention.cpp).
+// Attention of many rows in float32, where AttentionCore doesn't take it: a block
+// has up to 32 queries, heads of neighbouring rows that share a key head, and reads
+// keys and values once for all of them. Adds in the order of the form for few rows (Attention.cpp).
 
 #pragma once
 
