@@ -319,16 +319,10 @@ struct AttentionEmitter {
   SmallVector<Sums> sumSpans(const RowSpans &row, Value page, int64_t heads) {
     auto pack = [](Value page, ArrayRef<Sums> sums) {
       Values all = {page};
-      for (const Sums &one : sums)
-        all.append(one.pack());
+      all.append(packAll(sums));
       return all;
     };
-    auto unpack = [&](ArrayRef<Value> all) {
-      SmallVector<Sums> sums;
-      for (int64_t head = 0; head < heads; ++head)
-        sums.push_back(Sums::unpack(all.slice(1 + head * (2 + columns), 2 + columns)));
-      return sums;
-    };
+    auto unpack = [&](ArrayRef<Value> all) { return unpackAll(all.drop_front(), columns); };
     SmallVector<Sums> none(heads, Sums::none(k, columns));
     auto body = [&](Value number, ArrayRef<Value> carried) {
       Value start = k.mul(number, kSpan), after = k.add(start, kSpan);

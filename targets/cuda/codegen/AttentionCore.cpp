@@ -152,6 +152,18 @@ std::pair<Block::Values, Block::Values> AttentionCore::sharedValues(Value values
   return {{first[0], second[0]}, {first[1], second[1]}};
 }
 
+Value AttentionCore::overQuery(Value value) {
+  for (int64_t mask : {2, 1})
+    value = k.max(value, block.exchange(value, mask));
+  return value;
+}
+
+Value AttentionCore::maskOf(Value isFirst, Value isSecond) {
+  Value zero = k.zero(k.i32());
+  return k.orBits(k.select(isFirst, k.constInt(k.i32(), 0xFFFF), zero),
+                  k.select(isSecond, k.constInt(k.i32(), -0x10000), zero));
+}
+
 Value AttentionCore::exp(Value x) {
   return exp2Fast(k, k.mul(x, k.constFloat(k.f32(), 1 / std::log(2.0))));
 }

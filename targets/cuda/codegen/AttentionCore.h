@@ -77,6 +77,8 @@ public:
   // with key keyOf(i, c % 2) of the 32. inverses: of both queries.
   Values scores(QueryWords queries, KeyWords keys, llvm::ArrayRef<Value> inverses);
   Value keyOf(int64_t i, int64_t odd); // i32
+  // The largest of the lanes that share a query.
+  Value overQuery(Value value);
 
   // Bytes from one to another in shared memory, where 16 of them (of four neighbouring
   // keys or columns) lie so that lanes read them without waiting for each other.
@@ -94,6 +96,9 @@ public:
   // The lane's words of a panel of step `step`: two, of columns 2 * row and the next, of
   // keys 4 * fourth and the next, then of the two behind.
   std::pair<Values, Values> sharedValues(Value values, Value step, Value panel);
+
+  // Ones where the first or the second value of a word is one that is seen.
+  Value maskOf(Value isFirst, Value isSecond);
 
   // e^x for x <= 0.
   Value exp(Value x);

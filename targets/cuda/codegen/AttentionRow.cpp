@@ -185,9 +185,7 @@ private:
 
   // The lane's words of its warp's keys, of each chunk's halves. Their values are on
   // their way to shared memory.
-  struct Loaded {
-    SmallVector<Values> keys;
-  };
+  using Loaded = SmallVector<Values>;
   Loaded load(Value span) {
     Value start = k.mul(span, kSpan);
     Loaded loaded;
@@ -202,10 +200,10 @@ private:
       Value at = k.at(first, row * 4 * KvLayout::kLanes);
       // Of one row, what earlier kernels leave comes later.
       if (block.oneRow) {
-        loaded.keys.push_back(block.fetch(at, 4));
+        loaded.push_back(block.fetch(at, 4));
         continue;
       }
-      loaded.keys.push_back(loadWords(k, at, 4));
+      loaded.push_back(loadWords(k, at, 4));
     }
     copyValues(from);
     return loaded;
@@ -265,11 +263,11 @@ private:
     Value number = k.sub(position, k.add(key, core.keyOfLane()));
     Value mine = k.andBits(k.lessEqual(k.constI64(0), number), k.less(number, k.constI64(4)));
     Values all;
-    for (const Values &four : loaded.keys)
+    for (const Values &four : loaded)
       all.append(four.begin(), four.end());
     Values changed = block.ifElse(mine, all, [&] {
       Values some = all;
-      for (size_t i = 0; i < loaded.keys.size(); ++i) {
+      for (size_t i = 0; i < loaded.size(); ++i) {
         Value word = newKeyWord(int64_t(4 * i));
         for (int64_t key = 0; key < 4; ++key) {
           Value &old = some[4 * i + key];
@@ -279,7 +277,7 @@ private:
       return some;
     });
     for (auto [i, word] : llvm::enumerate(changed))
-      loaded.keys[i / 4][i % 4] = word;
+      loaded[i / 4][i % 4] = word;
   }
 
   // The lane's word of the newest key, of those from `row` on.
@@ -316,9 +314,7 @@ private:
     auto seen = [&](Value key) {
       return k.andBits(k.lessEqual(begin, key), k.lessEqual(key, last));
     };
-    Value zero = k.zero(k.i32());
-    Value mask = k.orBits(k.select(seen(even), k.constInt(k.i32(), 0xFFFF), zero),
-                          k.select(seen(odd), k.constInt(k.i32(), -0x10000), zero));
+    Value mask = core.maskOf(seen(even), seen(odd));
     Value column =
         k.add(k.mul(panel, KvLayout::kLanes), k.mul(k.rem(inPanel(), KvLayout::kLanes / 4), 4));
     if (block.oneRow) {
@@ -375,7 +371,7 @@ private:
       mine.push_back(lower < rows ? loadFloat(k, inverses, queryOf(lower)) : k.zero(k.f32()));
     Values scores = core.scores(
         [&](int64_t term, int64_t chunk) { return core.stagedWords(stage, term, chunk); },
-        [&](int64_t chunk, int64_t half) { return loaded.keys[2 * chunk + half]; }, mine);
+        [&](int64_t chunk, int64_t half) { return loaded[2 * chunk + half]; }, mine);
     Value first = k.add(start, k.mul(block.warp, AttentionCore::kKeys));
     first = k.truncate(first, k.i32());
     for (auto [number, score] : llvm::enumerate(scores)) {
@@ -396,8 +392,7 @@ private:
       for (auto [number, score] : llvm::enumerate(scores))
         if (int64_t(number) % 4 / 2 == lower)
           top = top ? k.max(top, score) : score;
-      for (int64_t mask : {2, 1})
-        top = k.max(top, block.exchange(top, mask));
+      top = core.overQuery(top);
       k.ifThen(k.equal(core.fourth, k.constI64(0)), [&] {
         storeFloat(k, top, maxima, k.add(k.mul(queryOf(lower), kWarps), block.warp));
       });
@@ -530,19 +525,6 @@ private:
 
   // Sums of the spans, for each turn.
   SmallVector<Sums> sumSpans(const Loaded *early = nullptr) {
-    auto pack = [](ArrayRef<Sums> sums) {
-      Values all;
-      for (const Sums &one : sums)
-        all.append(one.pack());
-      return all;
-    };
-    auto unpack = [&](ArrayRef<Value> all) {
-      constexpr int64_t each = 2 + kColumns;
-      SmallVector<Sums> sums;
-      for (int64_t turn = 0; turn < turns; ++turn)
-        sums.push_back(Sums::unpack(all.slice(each * turn, each)));
-      return sums;
-    };
     auto add = [&](ArrayRef<Sums> before) {
       SmallVector<Sums> after;
       for (auto [turn, old] : llvm::enumerate(before))
@@ -558,11 +540,11 @@ private:
         all[turn] = spanSums(turn);
       first = k.add(first, 1);
     }
-    return unpack(
-        k.loop(first, endSpan, k.constI64(1), pack(all), [&](Value span, ArrayRef<Value> carried) {
-          sumSpan(span, load(span));
-          return pack(add(unpack(carried)));
-        }));
+    auto body = [&](Value span, ArrayRef<Value> carried) {
+      sumSpan(span, load(span));
+      return packAll(add(unpackAll(carried, kColumns)));
+    };
+    return unpackAll(k.loop(first, endSpan, k.constI64(1), packAll(all), body), kColumns);
   }
 
   Sums spanSums(int64_t turn) {

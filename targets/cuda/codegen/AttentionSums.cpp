@@ -12,6 +12,20 @@ Value windowStart(KernelBuilder &k, Value end, int64_t window) {
   return window ? k.max(k.add(end, -window), k.constI64(0)) : k.constI64(0);
 }
 
+Block::Values packAll(ArrayRef<Sums> sums) {
+  Block::Values all;
+  for (const Sums &one : sums)
+    all.append(one.pack());
+  return all;
+}
+
+SmallVector<Sums> unpackAll(ArrayRef<Value> all, int64_t columns) {
+  SmallVector<Sums> sums;
+  for (; !all.empty(); all = all.drop_front(2 + columns))
+    sums.push_back(Sums::unpack(all.take_front(2 + columns)));
+  return sums;
+}
+
 Sums merge(KernelBuilder &k, const Sums &all, const Sums &span) {
   Value most = k.max(all.maximum, span.maximum);
   Value c = k.exp(k.sub(all.maximum, most)), f = k.exp(k.sub(span.maximum, most));

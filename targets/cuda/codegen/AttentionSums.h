@@ -52,6 +52,10 @@ struct Sums {
   }
 };
 
+// What a loop carries of several, with equally many columns.
+Block::Values packAll(llvm::ArrayRef<Sums> sums);
+llvm::SmallVector<Sums> unpackAll(llvm::ArrayRef<mlir::Value> all, int64_t columns);
+
 Sums merge(KernelBuilder &k, const Sums &all, const Sums &span);
 // Merges spans first..last, in ascending order, with `before`. `together` of them are read
 // before the first of these is used; read(span): of one that there is.

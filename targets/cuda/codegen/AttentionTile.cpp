@@ -5,6 +5,7 @@
 #include "targets/cuda/codegen/AttentionTile.h"
 #include "targets/cuda/codegen/AttentionSums.h"
 #include "targets/cuda/codegen/Cache.h"
+#include "targets/cuda/codegen/TensorCore.h"
 
 namespace izhc::cuda {
 
@@ -73,10 +74,6 @@ struct Emitter {
     slot = k.rem(j, cache.layout.page);
     Value index = k.div(k.min(j, k.add(end, -1)), cache.layout.page);
     return cache.page(block.address(op.getCache()), loadIndex(k, pages, index));
-  }
-  std::pair<Value, Value> halves(Value word) {
-    return {k.halfToFloat(k.truncate(word, k.i16())),
-            k.halfToFloat(k.truncate(k.shrU(word, 16), k.i16()))};
   }
   void storeFour(ArrayRef<Value> four, Value table, Value i) {
     Value vector = k.zero(k.vec(kEach, k.f32()));
@@ -156,7 +153,7 @@ struct Emitter {
     for (auto [word, to] : llvm::zip(words, places)) {
       Values even, odd;
       for (int64_t e = 0; e < kEach; ++e) {
-        auto [a, b] = halves(k.extract(word, e));
+        auto [a, b] = unpackHalves(k, k.extract(word, e));
         even.push_back(a);
         odd.push_back(b);
       }
@@ -181,7 +178,7 @@ struct Emitter {
           Value both =
               k.load(k.vec(kEach, k.i32()), cache.valueWords(values, kvHead, slot, column), 16);
           for (int64_t e = 0; e < kEach; ++e) {
-            auto [a, b] = halves(k.extract(both, e));
+            auto [a, b] = unpackHalves(k, k.extract(both, e));
             even.push_back(a);
             odd.push_back(b);
           }
@@ -387,34 +384,25 @@ struct Emitter {
   }
 
   SmallVector<Sums> sumSpans(Value from, Value to) {
-    int64_t each = 2 + columns();
-    auto pack = [](ArrayRef<Sums> sums) {
-      Values all;
-      for (const Sums &one : sums)
-        all.append(one.pack());
-      return all;
-    };
-    auto unpack = [&](ArrayRef<Value> all) {
-      SmallVector<Sums> sums;
-      for (int64_t e = 0; e < kEach; ++e)
-        sums.push_back(Sums::unpack(all.slice(e * each, each)));
-      return sums;
-    };
     SmallVector<Sums> none(kEach, Sums::none(k, columns()));
-    return unpack(
-        k.loop(from, to, k.constI64(1), pack(none), [&](Value span, ArrayRef<Value> carried) {
-          auto sums = unpack(carried), added = sumSpan(span);
-          Value start = narrow(k.mul(span, kSpan));
-          for (int64_t e = 0; e < kEach; ++e) {
-            Values before = sums[e].pack(), after = merge(k, sums[e], added[e]).pack();
-            // Other rows of the block may see keys of spans that this one doesn't.
-            Value any = k.andBits(k.less(start, ends[e]), k.less(begins[e], k.add(start, kSpan)));
-            for (auto [value, old] : llvm::zip(after, before))
-              value = k.select(any, value, old);
-            sums[e] = Sums::unpack(after);
-          }
-          return pack(sums);
-        }));
+    return unpackAll(k.loop(from, to, k.constI64(1), packAll(none),
+                            [&](Value span, ArrayRef<Value> carried) {
+                              auto sums = unpackAll(carried, columns()), added = sumSpan(span);
+                              Value start = narrow(k.mul(span, kSpan));
+                              for (int64_t e = 0; e < kEach; ++e) {
+                                Values before = sums[e].pack(),
+                                       after = merge(k, sums[e], added[e]).pack();
+                                // Other rows of the block may see keys of spans that this one
+                                // doesn't.
+                                Value any = k.andBits(k.less(start, ends[e]),
+                                                      k.less(begins[e], k.add(start, kSpan)));
+                                for (auto [value, old] : llvm::zip(after, before))
+                                  value = k.select(any, value, old);
+                                sums[e] = Sums::unpack(after);
+                              }
+                              return packAll(sums);
+                            }),
+                     columns());
   }
 
   // ---- Results

@@ -78,7 +78,7 @@ private:
           most = k.max(most, k.abs(pairs.back()));
         }
       }
-      auto [factor, inverse] = core.factorsOf(overRow(most));
+      auto [factor, inverse] = core.factorsOf(core.overQuery(most));
       inverses.push_back(inverse);
       for (Value &value : pairs)
         value = k.mul(value, factor);
@@ -89,13 +89,6 @@ private:
             words[term * core.chunks + chunk][2 * half + lower] = word;
         }
     }
-  }
-
-  // The largest of the lanes that share a query.
-  Value overRow(Value value) {
-    for (int64_t mask : {2, 1})
-      value = k.max(value, block.exchange(value, mask));
-    return value;
   }
 
   // ---- Keys and values of a group, in shared memory
@@ -144,9 +137,7 @@ private:
         Value j = k.add(even, odd);
         return k.andBits(k.lessEqual(first, j), k.less(j, end));
       };
-      Value low = k.select(seen(0), k.constInt(k.i32(), 0xFFFF), k.zero(k.i32()));
-      Value mask = k.orBits(low, k.select(seen(1), k.constInt(k.i32(), -0x10000), k.zero(k.i32())));
-      Value masks = k.splat(mask, 4);
+      Value masks = k.splat(core.maskOf(seen(0), seen(1)), 4);
       for (int64_t panel = 0; panel < core.panels; ++panel) {
         Value at = valuePlace(stage, panel);
         k.store(k.andBits(k.load(k.vec(4, k.i32()), at, 16), masks), at, 16);
@@ -216,7 +207,7 @@ private:
       for (size_t i = 0; i < scores.size(); ++i)
         if (int64_t(i) % 4 / 2 == lower)
           most = most ? k.max(most, scores[i]) : scores[i];
-      most = k.max(state.most[lower], overRow(most));
+      most = k.max(state.most[lower], core.overQuery(most));
       factors.push_back(core.exp(k.sub(state.most[lower], most)));
       state.most[lower] = most;
     }

@@ -3,6 +3,7 @@
 #include "targets/cuda/codegen/Cache.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "targets/cuda/codegen/Lowering.h"
+#include "targets/cuda/codegen/TensorCore.h"
 #include <cmath>
 
 namespace izhc::cuda {
@@ -59,9 +60,7 @@ Value Cache::read(const Cell &cell) {
 }
 
 std::pair<Value, Value> Cache::readWord(Value address) {
-  Value word = k.load(k.i32(), address, 4);
-  return {k.halfToFloat(k.truncate(word, k.i16())),
-          k.halfToFloat(k.truncate(k.shrU(word, 16), k.i16()))};
+  return unpackHalves(k, k.load(k.i32(), address, 4));
 }
 
 std::pair<Value, Value> Cache::keyPair(Value page, Value head, Value token, Value i) {
